@@ -1,0 +1,3 @@
+module beeyard
+
+go 1.26
