@@ -1,7 +1,6 @@
 package beeyard
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -14,7 +13,18 @@ const (
 	MaxNativeIDBytes = 128
 )
 
-var nativeID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+// nativeChars is ^[A-Za-z0-9][A-Za-z0-9._-]*$ by hand: a compiled pattern is
+// package-level work that every start of the program would pay for.
+func nativeChars(id string) bool {
+	for i := range len(id) {
+		c := id[i]
+		alnum := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !alnum && (i == 0 || c != '.' && c != '_' && c != '-') {
+			return false
+		}
+	}
+	return id != ""
+}
 
 // deviceNames are what Windows takes for devices whatever their extension. A
 // run may be unpacked there.
@@ -46,7 +56,7 @@ func CheckID(what, id string) error {
 		return bad("it is empty")
 	case len(id) > MaxNativeIDBytes:
 		return bad("it is longer than 128 characters")
-	case !nativeID.MatchString(id):
+	case !nativeChars(id):
 		return bad("it has a character that ids may not have")
 	case strings.Contains(id, ".."):
 		return bad("it contains '..'")

@@ -1,7 +1,6 @@
 package beeyard
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 )
@@ -16,21 +15,50 @@ type Token struct {
 	Nonce  string
 }
 
-var tokenPattern = regexp.MustCompile(`^(0|[1-9][0-9]{0,17}):([A-Za-z0-9][A-Za-z0-9._-]{0,127})?~([a-z0-9]{16})$`)
-
-// ParseToken checks text against the pattern. The error is ErrUsage.
+// ParseToken checks text against that form. The error is ErrUsage.
 func ParseToken(s string) (Token, error) {
-	m := tokenPattern.FindStringSubmatch(s)
-	if m == nil || strings.Contains(m[2], "..") {
-		return Token{}, &Error{Op: "read token", ID: s, Err: Because(ErrUsage, "it is not a claim token"),
-			Hint: "pass the token exactly as claim printed it"}
+	bad := &Error{Op: "read token", ID: s, Err: Because(ErrUsage, "it is not a claim token"),
+		Hint: "pass the token exactly as claim printed it"}
+	rev, dir, ok := strings.Cut(s, ":")
+	if !ok || rev == "" || len(rev) > 18 || rev[0] == '0' && rev != "0" {
+		return Token{}, bad
 	}
-	rev, err := strconv.ParseInt(m[1], 10, 64)
+	for i := range len(rev) {
+		if rev[i] < '0' || rev[i] > '9' {
+			return Token{}, bad
+		}
+	}
+	n, err := strconv.ParseInt(rev, 10, 64)
 	if err != nil {
-		return Token{}, &Error{Op: "read token", ID: s, Err: Because(ErrUsage, "its revision is out of range")}
+		return Token{}, bad
 	}
-	return Token{Rev: rev, Worker: m[2], Nonce: m[3]}, nil
+	worker, nonce, ok := ParseClaimDir(dir)
+	if !ok {
+		return Token{}, bad
+	}
+	return Token{Rev: n, Worker: worker, Nonce: nonce}, nil
 }
+
+// ParseClaimDir splits "<worker>~<nonce>"; false for a name that is not a
+// beeyard claim's, such as an older worker's plain id.
+func ParseClaimDir(name string) (worker, nonce string, ok bool) {
+	worker, nonce, ok = strings.Cut(name, "~")
+	if !ok || len(nonce) != NonceLen || len(worker) > MaxNativeIDBytes {
+		return "", "", false
+	}
+	for i := range len(nonce) {
+		if c := nonce[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') {
+			return "", "", false
+		}
+	}
+	if worker != "" && (!nativeChars(worker) || strings.Contains(worker, "..")) {
+		return "", "", false
+	}
+	return worker, nonce, true
+}
+
+// NonceLen is how many random [a-z0-9] a claim directory's name ends in.
+const NonceLen = 16
 
 // Dir is the name of the claim's directory under claimed/.
 func (t Token) Dir() string { return t.Worker + "~" + t.Nonce }
