@@ -52,6 +52,8 @@ const (
 type WorkerSpec struct {
 	ID   string // native id
 	Kind Kind
+	// StaleAfter is the limit that reapers use here; a beat comes well before it. 300 s.
+	StaleAfter time.Duration
 	// Limits of the tasks that this worker takes back from an earlier life of the same id.
 	Limits Limits
 }

@@ -78,6 +78,8 @@ type Worker interface {
 	// Beat proves that the worker lives. It returns the claims among held
 	// whose cancel has been asked for, and those that are lost.
 	Beat(ctx context.Context, held []Ref, note string) (BeatReport, error)
+	// Check is Beat's look without the beat: cheap enough for once a second.
+	Check(ctx context.Context, held []Ref) (BeatReport, error)
 	// Log opens the handler's log of this claim for writing, earlier attempts'
 	// logs moved aside. It is also read by others while it grows.
 	Log(ctx context.Context, c *Claim) (io.WriteCloser, error)

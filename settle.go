@@ -115,8 +115,9 @@ func (t *Task) Settle(s Settlement, token string, now time.Time, jitter float64)
 			e.RetryAt = FormatTime(now.Add(after))
 			e.Target = PlaceHeld
 		}
-		// A not-before that is still ahead outlives the claim.
-		if due, err := n.Due(); err != nil || due.After(now) {
+		// A not-before that is still ahead outlives the claim, and so does a
+		// hold: it was put on while the task was an operation's.
+		if due, err := n.Due(); err != nil || due.After(now) || e.Hold != nil {
 			e.Target = PlaceHeld
 		}
 	}
@@ -186,9 +187,6 @@ func (t *Task) Settle(s Settlement, token string, now time.Time, jitter float64)
 		}
 		replaceBody(&n, s.Replace)
 		wait(0)
-		if e.Hold != nil {
-			e.Target = PlaceHeld
-		}
 	case OutcomeRequeue:
 		e.AttemptBase, e.DeathsBase = e.Attempt, e.Deaths
 		e.Hold, e.Result, e.Artifact, e.NextIDs = nil, nil, nil, nil

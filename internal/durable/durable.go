@@ -141,6 +141,10 @@ type File interface {
 	Touch() error
 	// TryLock takes an exclusive flock held until Close; false when another has it.
 	TryLock() (bool, error)
+	// Locked reports whether another open of the file holds TryLock's lock. It
+	// asks with a shared lock that it drops at once, so that two who ask do not
+	// take each other for the holder.
+	Locked() (bool, error)
 	// OS is the file as children inherit it.
 	OS() *os.File
 }

@@ -95,6 +95,21 @@ func (d *osDir) OpenDir(name string) (Dir, error) {
 	return newOSDir(sub, d.join(name)), nil
 }
 
+// reopen opens the folder that is open once more: "." of a descriptor is what
+// the descriptor is on, whatever its path names by now. The new one has a
+// position of its own and may be listed and synced, even if d is O_PATH only.
+func (d *osDir) reopen() (*osDir, error) {
+	var again int
+	err := d.h.call(func(fd int) (err error) {
+		again, err = unix.Openat(fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		return err
+	})
+	if err != nil {
+		return nil, &fs.PathError{Op: "open folder", Path: d.path, Err: err}
+	}
+	return newOSDir(again, d.path), nil
+}
+
 func (d *osDir) Touch(name string) error {
 	now := []unix.Timespec{{Nsec: unix.UTIME_NOW}, {Nsec: unix.UTIME_NOW}}
 	return d.at("touch", name, func(fd int) error {

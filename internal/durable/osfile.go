@@ -141,6 +141,22 @@ func (f *osFile) Touch() error {
 	})
 }
 
+// Locked asks with a shared lock: see the interface.
+func (f *osFile) Locked() (locked bool, err error) {
+	err = f.call("flock", func(fd int) error {
+		err := unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB)
+		if err == unix.EWOULDBLOCK {
+			locked = true
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return unix.Flock(fd, unix.LOCK_UN)
+	})
+	return locked, err
+}
+
 // TryLock on a file opened by Open works on NFS too, where an exclusive lock
 // wants a descriptor that may write: there a shared one is taken, which an
 // exclusive holder excludes just as well.

@@ -41,30 +41,25 @@ var listBuffers = sync.Pool{New: func() any { return new([listBlock]byte) }}
 // because NFS looks at the server again only at an open. A name that comes,
 // goes or is renamed meanwhile may be listed, missed, or listed under both names.
 func (d *osDir) EachName(yield func(name []byte, ino uint64, typ fs.FileMode) bool) error {
-	fail := func(err error) error { return &fs.PathError{Op: "list", Path: d.path, Err: err} }
-	var fd int
-	err := d.h.call(func(dir int) (err error) {
-		fd, err = unix.Openat(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-		return err
-	})
+	open, err := d.reopen()
 	if err != nil {
-		return fail(err)
+		return err
 	}
-	defer unix.Close(fd)
+	defer open.Close()
 	block := listBuffers.Get().(*[listBlock]byte)
 	defer listBuffers.Put(block)
 	buf := block[:firstBlock]
 	for {
 		var n int
 		err := again(func() (err error) {
-			n, err = unix.Getdents(fd, buf)
+			n, err = unix.Getdents(open.h.fd, buf)
 			return err
 		})
 		if err == unix.ENOENT { // the folder itself was removed: nothing is in it
 			return nil
 		}
 		if err != nil {
-			return fail(err)
+			return &fs.PathError{Op: "list", Path: d.path, Err: err}
 		}
 		if n == 0 || !eachDirent(buf[:n], yield) {
 			return nil

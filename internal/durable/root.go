@@ -51,6 +51,12 @@ func ReadOnly() RootOption {
 	return func(w *walker) { w.readOnly = true }
 }
 
+// Make makes the folder, and those on the way to it that are missing, unless
+// the walk there is refused. What it made is durable before OpenRoot returns.
+func Make(perm fs.FileMode) RootOption {
+	return func(w *walker) { w.make, w.perm = true, perm }
+}
+
 // OpenRoot opens the folder that all else is below, and refuses (ErrUnsafe)
 // one where others than its owner, root and its group could change what the
 // caller relies on: see CheckRoot. What was checked is what is open: each
@@ -78,7 +84,7 @@ func CheckRoot(path string, opts ...RootOption) (Report, error) {
 }
 
 func openRoot(path string, opts []RootOption) (*osDir, Report, error) {
-	w := walker{euid: uint32(unix.Geteuid())}
+	w := walker{euid: uint32(geteuid())}
 	for _, o := range opts {
 		o(&w)
 	}
@@ -92,17 +98,8 @@ func openRoot(path string, opts []RootOption) (*osDir, Report, error) {
 	if err := w.checkRoot(); err != nil {
 		return nil, w.report, err
 	}
-	// "." of the examined descriptor is the examined folder, whatever its path
-	// names by now; O_PATH cannot be listed or synced.
-	var fd int
-	err := again(func() (err error) {
-		fd, err = unix.Openat(w.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-		return err
-	})
-	if err != nil {
-		return nil, w.report, &fs.PathError{Op: "open folder", Path: w.report.Path, Err: err}
-	}
-	return newOSDir(fd, w.report.Path), w.report, nil
+	d, err := (&osDir{h: handle{fd: w.fd}, path: w.report.Path}).reopen()
+	return d, w.report, err
 }
 
 func (w *walker) checkRoot() error {

@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
@@ -17,6 +18,8 @@ type walker struct {
 	euid     uint32
 	isRoot   func(Dir) (bool, error)
 	readOnly bool
+	make     bool
+	perm     fs.FileMode
 
 	report Report
 	todo   []string // components to go, the next one first
@@ -109,6 +112,12 @@ func (w *walker) walk() error {
 		name := w.todo[0]
 		w.todo = w.todo[1:]
 		fd, st, err := w.look(w.fd, name)
+		if w.make && errors.Is(err, fs.ErrNotExist) {
+			if err := w.mkdir(name); err != nil {
+				return err
+			}
+			fd, st, err = w.look(w.fd, name)
+		}
 		if err != nil {
 			return err
 		}
@@ -137,6 +146,20 @@ func (w *walker) walk() error {
 		}
 	}
 	return nil
+}
+
+// mkdir makes a folder in the one at w.fd, which passed its checks.
+func (w *walker) mkdir(name string) error {
+	parent, err := (&osDir{h: handle{fd: w.fd}, path: w.resolved()}).reopen()
+	if err != nil {
+		return err
+	}
+	defer parent.Close()
+	made, err := EnsureDir(parent, name, w.perm)
+	if err != nil {
+		return err
+	}
+	return made.Close()
 }
 
 // follow puts the target of a link before what is still to go.

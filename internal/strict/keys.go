@@ -19,6 +19,9 @@ const linear = 16
 
 // add returns the reason why key may not follow, or "".
 func (k *keySet) add(s *scanner, key []byte) string {
+	if s.o.LastWins {
+		return ""
+	}
 	if k.set == nil {
 		for _, old := range s.keys[k.base:] {
 			if bytes.Equal(old, key) {

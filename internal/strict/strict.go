@@ -44,6 +44,9 @@ type Options struct {
 	// LoneSurrogates lets a \ud800 without its other half pass. encoding/json
 	// reads U+FFFD there; some older writers produce it.
 	LoneSurrogates bool
+	// LastWins lets an object repeat a key, for formats whose older readers take
+	// the last one.
+	LastWins bool
 	// Replace lets invalid UTF-8 inside strings pass, to be read as U+FFFD.
 	Replace bool
 }

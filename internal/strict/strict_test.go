@@ -105,6 +105,9 @@ func TestCheckAccepts(t *testing.T) {
 			t.Errorf("%q: %v", in, err)
 		}
 	}
+	if err := Check([]byte(`{"a":1,"a":2}`), Options{LastWins: true}); err != nil {
+		t.Error(err)
+	}
 	if err := Check([]byte(`"\ud800x"`), Options{LoneSurrogates: true}); err != nil {
 		t.Error(err)
 	}
