@@ -51,9 +51,7 @@ func ReadOnly() RootOption {
 	return func(w *walker) { w.readOnly = true }
 }
 
-// Make makes the folder, and those on the way to it that are missing, unless
-// the walk there is refused. What it made is durable before OpenRoot returns.
-func Make(perm fs.FileMode) RootOption {
+func mkdirs(perm fs.FileMode) RootOption {
 	return func(w *walker) { w.make, w.perm = true, perm }
 }
 
