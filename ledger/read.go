@@ -1,0 +1,171 @@
+package ledger
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+
+	"beeyard/internal/strict"
+)
+
+// ReadCompat reads a file with the older engine's leniency: duplicate keys (the
+// last wins), any indentation, tabs around a line, bare words as strings.
+// Empty data is a nil Document: the same as no file. Errors are *CorruptError.
+func ReadCompat(data []byte) (*Document, error) { return read(data, false) }
+
+// Read reads a file strictly: what it takes, every YAML parser reads to the same
+// values, but for what the older engine itself writes. Empty data is a nil
+// Document. Errors are *CorruptError with the line and what to do.
+func Read(data []byte) (*Document, error) { return read(data, true) }
+
+// open is a map under construction.
+type open struct {
+	indent int
+	m      *Map
+}
+
+type reader struct {
+	native bool
+	stack  []open
+	line   int
+	// pending: the last line opened a map that has no line yet. YAML reads null
+	// there, the older engine an empty map.
+	pending bool
+}
+
+func read(data []byte, native bool) (*Document, error) {
+	if len(bytes.TrimSpace(data)) == 0 {
+		return nil, nil
+	}
+	if i := invalidUTF8(data); i >= 0 {
+		return nil, &CorruptError{Line: 1 + bytes.Count(data[:i], []byte("\n")), Reason: "bytes that are not UTF-8"}
+	}
+	root := &Map{ord: topOrder}
+	r := reader{native: native, stack: append(make([]open, 0, 8), open{-1, root})}
+	for src := string(data); src != ""; {
+		r.line++
+		raw := src
+		if i := strings.IndexByte(src, '\n'); i >= 0 {
+			raw, src = src[:i], src[i+1:]
+		} else {
+			src = ""
+		}
+		if reason := r.take(raw); reason != "" {
+			return nil, &CorruptError{Line: r.line, Reason: reason}
+		}
+	}
+	d := &Document{root: root, size: len(data)}
+	reason := d.shape()
+	switch {
+	case native && r.pending:
+		return nil, &CorruptError{Line: r.line, Reason: noValue}
+	case reason != "":
+		return nil, &CorruptError{Reason: reason}
+	case native && d.Schema() < 1:
+		return nil, &CorruptError{Reason: "schema_version is not a whole number from 1"}
+	}
+	d.complete()
+	return d, nil
+}
+
+// take adds one line to the document or returns why it cannot.
+func (r *reader) take(raw string) (reason string) {
+	indent := 0
+	for indent < len(raw) && raw[indent] == ' ' {
+		indent++
+	}
+	strip, split, value := compatLine, compatKey, compatValue
+	if r.native {
+		strip, split, value = nativeLine, nativeKey, nativeValue
+	}
+	content, reason := strip(raw[indent:])
+	if content == "" || reason != "" {
+		return reason
+	}
+	key, rest, reason := split(content)
+	if reason != "" {
+		return reason
+	}
+	if !r.native {
+		r.compatNest(indent)
+	} else if reason = r.nativeNest(indent); reason != "" {
+		return reason
+	}
+	top := r.stack[len(r.stack)-1]
+	var v Value
+	if r.pending = rest == ""; r.pending {
+		if len(r.stack) > fileDepth {
+			return "maps nested too deep"
+		}
+		v = MapValue(&Map{ord: top.m.ord.under(key)})
+		r.stack = append(r.stack, open{indent, v.m})
+	} else if v, reason = value(rest); reason != "" {
+		return reason
+	}
+	if !top.m.append(key, v) {
+		if r.native {
+			return "the key " + clip(key) + " is there twice: keep one"
+		}
+		top.m.Set(key, v)
+	}
+	return ""
+}
+
+func invalidUTF8(data []byte) int {
+	if utf8.Valid(data) {
+		return -1
+	}
+	for i := 0; i < len(data); {
+		r, n := utf8.DecodeRune(data[i:])
+		if r == utf8.RuneError && n <= 1 {
+			return i
+		}
+		i += n
+	}
+	return -1
+}
+
+// literalEnd returns the length of the string literal at the start of s, or 0
+// when it does not end.
+func literalEnd(s string) int {
+	for i := 1; i < len(s); i++ {
+		switch s[i] {
+		case '"':
+			return i + 1
+		case '\\':
+			i++
+		}
+	}
+	return 0
+}
+
+// plainLiteral reports a string literal without escapes or control characters,
+// which needs no further look.
+func plainLiteral(s string) bool {
+	if len(s) < 2 || s[len(s)-1] != '"' {
+		return false
+	}
+	for i := 1; i < len(s)-1; i++ {
+		if c := s[i]; c < 0x20 || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
+}
+
+// jsonValue reads a string, list or map written as JSON on the rest of a line.
+func jsonValue(rest string, lenient bool) (Value, string) {
+	if rest[0] == '"' && plainLiteral(rest) {
+		return Value{kind: String, text: rest}, ""
+	}
+	o := strict.Options{MaxDepth: fileDepth, LastWins: lenient}
+	if err := strict.Check([]byte(rest), o); err != nil {
+		e, ok := err.(*strict.Error)
+		if !ok {
+			return Value{}, "bad JSON"
+		}
+		return Value{}, "bad JSON: " + e.Reason
+	}
+	p := jsonParser{src: rest}
+	return p.value(), ""
+}
