@@ -25,15 +25,15 @@ func (o outcome) counts() bool { return o == succeeded || o == retried || o == f
 // stays small and comparable. Zero means that there is no file.
 //
 // The fields are: life, rev, attempt, the claim whose settle wrote it (the
-// token), its outcome, and whether that settle carried an artifact and a
-// follow-up.
+// token), its outcome, whether that settle carried an artifact and a follow-up,
+// and who wrote the record (its <r>).
 type body uint32
 
 const (
-	revShift, attemptShift, tokenShift  = 3, 7, 10
-	outcomeShift, artShift, followShift = 14, 17, 18
-	targetShift, stateShift             = 19, 22
-	bodyMask                            = 1<<targetShift - 1
+	revShift, attemptShift, tokenShift   = 3, 7, 10
+	outcomeShift, artShift, followShift  = 14, 17, 18
+	writerShift, targetShift, stateShift = 19, 21, 24
+	bodyMask                             = 1<<targetShift - 1
 )
 
 func newBody(life uint8) body { return body(life) }
@@ -45,6 +45,9 @@ func (b body) token() uint8     { return uint8(b >> tokenShift & 15) }
 func (b body) outcome() outcome { return outcome(b >> outcomeShift & 7) }
 func (b body) art() bool        { return b>>artShift&1 == 1 }
 func (b body) follow() bool     { return b>>followShift&1 == 1 }
+func (b body) writer() uint8    { return uint8(b >> writerShift & 3) }
+
+func (b body) by(r uint8) body { return b | body(r)<<writerShift }
 
 // sameSettle reports whether two bodies are the very same published version:
 // the token is <rev>:<directory>.

@@ -27,6 +27,7 @@ const (
 	clashUnderLock
 	laterLifeBeforeArtifact
 	takenBeforeRecordAside
+	answerByRecord
 )
 
 // ruleNames words each rule as the protocol does.
@@ -51,6 +52,7 @@ var ruleNames = map[rule]string{
 	supersedeByOneRename:    "a superseded record in done is kept first, then replaced by one rename",
 	clashUnderLock:          "a clash in done is resolved under the lock",
 	laterLifeBeforeArtifact: "a record older than the life in done publishes no artifact",
+	answerByRecord:          "a helped writer compares the record, not the token alone",
 	takenBeforeRecordAside:  "a lone record is kept aside after a look for x.json, then for x~taken",
 }
 

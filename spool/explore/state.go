@@ -61,7 +61,7 @@ type proc struct {
 	left   uint8 // claims, visits or runs it may still begin
 	task   uint8
 	answer bool // a settle's answer: true for success
-	_      uint8
+	later  bool // done holds a later life than the record in hand
 }
 
 // State is a run's directories and all its processes. It is comparable, and

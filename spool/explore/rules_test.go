@@ -1,0 +1,103 @@
+package explore
+
+import (
+	"strings"
+	"testing"
+)
+
+// counterexamples names, for each rule, the scenario in which the protocol
+// cannot do without it.
+var counterexamples = map[rule][]Scenario{
+	recordBeforeDecision: {{
+		Actors:  []Actor{{Role: worker}, {Role: reaper}},
+		Pending: 1, Crashes: 1,
+	}},
+	reapUsesWholeRecord: {{
+		Actors:  []Actor{{Role: worker}, {Role: reaper}},
+		Pending: 1, Crashes: 1,
+	}},
+	directoryUsedOnce: {{
+		Actors: []Actor{
+			{Role: worker, Times: 2, Outcomes: []outcome{succeeded, retried}, Single: true},
+			{Role: olderReaper}, {Role: reaper},
+		},
+		Pending: 1, Crashes: 1,
+	}},
+	publishAfterDecision: {{
+		Name:    "artifact",
+		Actors:  []Actor{{Role: worker, Art: true, Single: true}, {Role: reaper}},
+		Pending: 1,
+	}, {
+		Name:    "follow-up",
+		Actors:  []Actor{{Role: worker, Follow: true, Single: true}, {Role: reaper}},
+		Pending: 1,
+	}},
+	followUpUnderLock: {{
+		Actors:  []Actor{{Role: worker, Follow: true}, {Role: worker}, {Role: reaper}},
+		Pending: 1,
+	}},
+	enqueueUnderLock: {{
+		Actors: []Actor{{Role: enqueuer, Life: 1}, {Role: enqueuer, Life: 2}, {Role: worker}},
+	}},
+	retryUnderLock: {{
+		Actors: []Actor{{Role: retrier}, {Role: enqueuer, Life: 2}},
+		Failed: 1,
+	}},
+	doneWinsByLife: {{
+		Actors: []Actor{{Role: olderEnqueuer, Life: 2}, {Role: worker}},
+		Done:   1,
+	}},
+	laterLifeIsCopy: {{
+		Actors: []Actor{
+			{Role: worker}, {Role: olderEnqueuer, Life: 2, Late: true},
+			{Role: olderWorker, Late: true}, {Role: worker, Late: true}, {Role: reaper, Late: true},
+		},
+		Pending: 1, Reboots: 1,
+	}},
+	lookBeforeWithdraw: {{
+		Actors:  []Actor{{Role: worker, Single: true}, {Role: reaper}},
+		Pending: 1,
+	}},
+	anyoneMayFinish: {{
+		Actors:  []Actor{{Role: worker, Times: 2}, {Role: reaper}},
+		Pending: 1, Faults: 1,
+	}},
+	claimThenRecord: {{
+		Actors:  []Actor{{Role: holder}, {Role: worker, Outcomes: []outcome{retried}}},
+		Pending: 1,
+	}},
+	missingMeansPublished: {{
+		Name: "within one boot it is not looked for",
+		Actors: []Actor{
+			{Role: worker, Outcomes: []outcome{retried}}, {Role: olderWorker}, {Role: olderReaper}, {Role: reaper},
+		},
+		Pending: 1, Crashes: 1,
+	}},
+}
+
+// TestEachRuleIsNecessary takes one rule away at a time: the scenarios meant
+// for it must then break an invariant, and must not while it is there.
+func TestEachRuleIsNecessary(t *testing.T) {
+	for _, r := range ruleList {
+		t.Run(strings.ReplaceAll(ruleNames[r], " ", "_"), func(t *testing.T) {
+			necessary(t, r, counterexamples[r])
+		})
+	}
+}
+
+func necessary(t *testing.T, r rule, in []Scenario) {
+	t.Helper()
+	if len(in) == 0 {
+		t.Fatal("no scenario is meant for this rule")
+	}
+	for _, sc := range in {
+		if res := newModel(sc, 0).search(); res.broken != none {
+			t.Fatalf("%s: with the rule: %v", sc.Name, res)
+		}
+		res := newModel(sc, r).search()
+		if res.broken == none {
+			t.Fatalf("%s: without the rule %d states hold every invariant", sc.Name, res.states)
+		}
+		t.Logf("%s: %v", sc.Name, res)
+	}
+}
