@@ -6,11 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-
-	"go.uber.org/goleak"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // testDir is an open folder made for one test.
 func testDir(t testing.TB) Dir {
