@@ -79,3 +79,5 @@ func ignoreMissing(err error) error {
 }
 
 func missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+
+func exists(err error) bool { return errors.Is(err, fs.ErrExist) }

@@ -33,6 +33,15 @@ type Run struct {
 	artifacts, quarantine, events, meta  durable.Dir
 
 	noted   sync.Map // what has been warned about, once each
+	netOnce sync.Once
+	net     bool
+
+	opMu  sync.Mutex
+	opDir *claimDir // this process's directory for operations, made when needed
+
+	seenMu  sync.Mutex
+	seen    map[string]seen // beats ahead of the clock, by claim directory
+	seenNew bool
 	mu      sync.Mutex
 	closers []func() error
 	closed  bool
@@ -46,14 +55,10 @@ const lockWait = 60 * time.Second
 // Create makes a run's folders and its checkpoint. ErrExists when there is a
 // run at path already. On nil folders and checkpoint are durable.
 func Create(path string, c beeyard.Checkpoint, o Options, clk clock.Clock) (*Run, error) {
-	dir, err := durable.MkdirAll(path, folderMode)
-	if err != nil {
+	if err := durable.MkdirAll(path, folderMode); err != nil {
 		return nil, fmt.Errorf("make run folder: %w", err)
 	}
-	if err := dir.Close(); err != nil {
-		return nil, fmt.Errorf("close run folder: %w", err)
-	}
-	r, err := open(path, o, clk, true)
+	r, err := openRun(path, o, clk, true)
 	if err != nil {
 		return nil, err
 	}
@@ -68,9 +73,9 @@ func Create(path string, c beeyard.Checkpoint, o Options, clk clock.Clock) (*Run
 
 // Open opens a run: a folder with a status.json or a pending/. ErrNotFound
 // when it is neither; ErrNotAllowed when the folder is unsafe.
-func Open(path string, o Options, clk clock.Clock) (*Run, error) { return open(path, o, clk, false) }
+func Open(path string, o Options, clk clock.Clock) (*Run, error) { return openRun(path, o, clk, false) }
 
-func open(path string, o Options, clk clock.Clock, create bool) (*Run, error) {
+func openRun(path string, o Options, clk clock.Clock, create bool) (*Run, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("resolve %s: %w", path, err)
