@@ -34,7 +34,6 @@ func (st *stepper) finishStep(a *Actor) {
 				return
 			}
 			if where == toDone {
-				p.later = st.on(laterLifeBeforeArtifact) && there.life() > ours.life()
 				p.pc = finishFailed
 				return
 			}
@@ -55,7 +54,7 @@ func (st *stepper) finishStep(a *Actor) {
 			st.unlock(n)
 			st.afterFollow(p)
 		})
-	case finishArt, finishArtThere, finishArtLost:
+	case finishArt, finishArtTaken, finishArtThere, finishArtLost:
 		st.artifactStep()
 	case finishPublish:
 		st.publish(a)
@@ -79,11 +78,20 @@ func unlinkTaken(n *State, p *proc) {
 func keepAside(n *State, p *proc) {
 	d := &n.dirs[p.d-1]
 	d.out[p.r], d.art = 0, 0
+	p.answer = false
 	p.pc = finishUnlink
 }
 
 func (st *stepper) afterLate(p *proc) {
-	p.pc = finishPublish
+	if !st.on(recordPublishedLast) {
+		p.pc = finishPublish
+		return
+	}
+	st.publishOutput(p)
+}
+
+// publishOutput goes on with the follow-up, then the artifact, then the record.
+func (st *stepper) publishOutput(p *proc) {
 	if b := p.rec.body(); b.outcome() == succeeded && b.follow() {
 		p.pc = finishFollow
 	} else {
@@ -93,9 +101,23 @@ func (st *stepper) afterLate(p *proc) {
 
 func (st *stepper) afterFollow(p *proc) {
 	p.found = false
-	p.pc = finishPublish
-	if b := p.rec.body(); b.outcome() == succeeded && b.art() && !p.later {
+	p.pc = st.afterArtifact()
+	if b := p.rec.body(); b.outcome() == succeeded && b.art() {
 		p.pc = finishArt
+	}
+}
+
+func (st *stepper) afterArtifact() pc {
+	if !st.on(recordPublishedLast) {
+		return finishUnlink
+	}
+	return finishPublish
+}
+
+func (st *stepper) afterPublish(p *proc) {
+	p.pc = finishUnlink
+	if !st.on(recordPublishedLast) {
+		st.publishOutput(p)
 	}
 }
 
@@ -122,7 +144,10 @@ func (st *stepper) readDecided() {
 	}
 	look := d.oldBoot
 	if !st.on(missingMeansPublished) {
-		look = !st.boot
+		look = true
+	}
+	if d.oldBoot && !st.on(otherBootLooks) {
+		look = false
 	}
 	if !look {
 		st.do("x~out is missing: it was published", func(n *State, p *proc) { p.pc = finishUnlink })
@@ -141,6 +166,14 @@ func (st *stepper) replaceMissing() {
 		d := &n.dirs[p.d-1]
 		st.unlock(n)
 		switch {
+		case !st.on(missingUnderLock) && !p.found && p.cont == 0:
+			// Release the lock here, and write the record in the next step.
+			p.cont = finishMissing
+			return
+		case !st.on(missingUnderLock) && !p.found:
+			p.cont = 0
+			d.out[p.r] = st.retryRecord(p.seen, d.claim)
+			p.rec, p.pc = d.out[p.r], finishDone
 		case d.taken == 0 || d.takenR != p.r:
 			p.pc = p.ret
 		case p.found:
@@ -170,16 +203,39 @@ func (st *stepper) artifactStep() {
 			st.do("rename x~artifact: ENOENT", func(n *State, p *proc) { p.pc = finishArtThere })
 			return
 		}
+		if st.s.artifact != 0 && st.on(artifactKeepsLaterLife) {
+			// Renamed without replacing, and there is one.
+			st.lookAt(laterSuccess, finishArtTaken, 0, func(n *State, p *proc) { p.seen = p.rec.body() })
+			return
+		}
 		st.do("rename x~artifact to artifacts/x.md", func(n *State, p *proc) {
 			d := &n.dirs[p.d-1]
 			n.artifact, d.art = d.art, 0
-			p.pc = finishPublish
+			p.pc = st.afterArtifact()
+		})
+	case finishArtTaken:
+		label := "replace artifacts/x.md under the lock"
+		if p.found {
+			label = "a later life succeeded: keep x~artifact aside"
+		}
+		st.do(label, func(n *State, p *proc) {
+			d := &n.dirs[p.d-1]
+			switch {
+			case d.art == 0:
+				p.pc = finishArtThere
+			case p.found:
+				d.art, p.pc = 0, st.afterArtifact()
+			default:
+				n.artifact, d.art, p.pc = d.art, 0, st.afterArtifact()
+			}
+			p.found = false
+			st.unlock(n)
 		})
 	case finishArtThere:
 		st.do("compare artifacts/x.md with the recorded digest", func(n *State, p *proc) {
 			p.pc = finishArtLost
 			if n.artifact == p.rec.body().token() {
-				p.pc = finishPublish
+				p.pc = st.afterArtifact()
 			}
 		})
 	case finishArtLost:

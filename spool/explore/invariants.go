@@ -27,6 +27,7 @@ const (
 	noFollowUp
 	checkpointBehind
 	attemptsAtRest
+	successGone
 )
 
 var violationNames = [...]string{"", "an acknowledged task is nowhere (1)", "one life has two current copies (6)",
@@ -37,7 +38,8 @@ var violationNames = [...]string{"", "an acknowledged task is nowhere (1)", "one
 	"a follow-up is visible without a success (5)", "completed_tasks is ahead of done (9)",
 	"an id is accepted twice", "something is stranded at rest", "recovery does not end",
 	"at rest, done has another settle's artifact or none", "at rest, a follow-up of done is missing",
-	"at rest, completed_tasks is not done", "at rest, attempt is not the number of ended claims"}
+	"at rest, completed_tasks is not done", "at rest, attempt is not the number of ended claims",
+	"at rest, a decided success is not in done"}
 
 func (v violation) String() string { return violationNames[v] }
 
@@ -62,7 +64,7 @@ func (s *State) noteDone(life uint8) {
 }
 
 // noteDecision checks the one step that ends a claim, and keeps what it means.
-func noteDecision(s *State, d *dir, b body, r uint8) {
+func (st *stepper) noteDecision(s *State, d *dir, b body, r uint8) {
 	was := d.x
 	if s.decided&bit16(d.claim) != 0 {
 		s.fail(decidedTwice)
@@ -87,9 +89,14 @@ func noteDecision(s *State, d *dir, b body, r uint8) {
 	}
 	if b.outcome() == succeeded {
 		s.success |= bit16(d.claim)
-		s.noteDone(was.life())
+		if st.CutDoubles {
+			// After the cut a copy may be decided too; it is published once.
+			s.doneOnce |= bit(was.life())
+		} else {
+			s.noteDone(was.life())
+		}
 	}
-	if b.outcome() == released {
+	if b.outcome() == released && r == 0 {
 		s.stopped &^= bit(was.life())
 	}
 }
@@ -139,7 +146,7 @@ func (m *model) check(s *State) violation {
 		if bodies[life] == 0 && (s.overwritten|s.quarantined)&bit(life) == 0 {
 			return taskLost
 		}
-		if seats[life] > 1 {
+		if seats[life] > 1 && (!m.CutDoubles || s.reboots > 0) {
 			return twoPlaces
 		}
 		if m.older&bit(life) == 0 {
@@ -178,7 +185,9 @@ func (m *model) checkRest(s *State) violation {
 	note := func(b body) {
 		if b != 0 {
 			current |= bit(b.life())
-			top[b.life()] = b
+			if b.rev() >= top[b.life()].rev() {
+				top[b.life()] = b
+			}
 		}
 	}
 	for task := range s.pending {
@@ -199,12 +208,15 @@ func (m *model) checkRest(s *State) violation {
 		return stranded
 	}
 	for life := range top {
-		if top[life] != 0 && top[life].attempt() != s.ended[life] {
+		if top[life] != 0 && top[life].attempt() != s.ended[life] && (!m.CutDoubles || s.reboots > 0) {
 			return attemptsAtRest
 		}
 	}
 	b := s.done[taskX]
+	kept := bit(b.life()) | bit(s.done[taskF].life()) | s.quarantined | s.overwritten
 	switch {
+	case s.doneOnce&^kept != 0:
+		return successGone
 	case s.completed != done:
 		return checkpointBehind
 	case b.art() && s.artifact != b.token():

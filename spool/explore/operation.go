@@ -34,7 +34,7 @@ func (st *stepper) operate(a *Actor) {
 		st.do("claim: rename "+targetNames[from]+"/x.json to ~D/x.json", func(n *State, p *proc) {
 			p.d = n.newDir(operateDir, st.p, a.Task)
 			p.left--
-			n.claimInto(p.d, n.at(from, a.Task))
+			n.claimFrom(p.d, from, a.Task, st.CutDoubles)
 			p.seen, p.task, p.r = n.dirs[p.d-1].x, a.Task, 0
 			p.pc = claimDone
 		})
@@ -75,7 +75,7 @@ func (st *stepper) operateStep(a *Actor) {
 				p.rest()
 				return
 			}
-			n.claimInto(p.d, n.at(from, a.Task))
+			n.claimFrom(p.d, from, a.Task, st.CutDoubles)
 			p.cont, p.pc = 0, settleDecide
 		})
 	case operateEnd:

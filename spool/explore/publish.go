@@ -30,7 +30,8 @@ func (st *stepper) publish(a *Actor) {
 			d := &n.dirs[p.d-1]
 			*n.at(to, d.task) = d.out[p.r].body()
 			d.out[p.r] = 0
-			p.pc = finishUnlink
+			n.synced(to, d.task)
+			st.afterPublish(p)
 		})
 	}
 }
@@ -66,8 +67,12 @@ func (st *stepper) clashStep() {
 				if old := *n.at(to, d.task); old != p.seen && old != 0 && n.quarantined&bit(old.life()) == 0 {
 					n.lose(old.life())
 				}
+				if to == toDone && p.seen.life() == d.taken.life() {
+					n.fail(doneTwice)
+				}
 				*n.at(to, d.task) = d.out[p.r].body()
 				d.out[p.r] = 0
+				n.synced(to, d.task)
 			}
 			st.unlock(n)
 			p.pc = finishUnlink

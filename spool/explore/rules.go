@@ -25,9 +25,16 @@ const (
 	operationGoesBack
 	supersedeByOneRename
 	clashUnderLock
-	laterLifeBeforeArtifact
+	artifactKeepsLaterLife
 	takenBeforeRecordAside
 	answerByRecord
+	missingUnderLock
+
+	// And these are orders within its steps that it words in passing.
+	otherBootLooks
+	lookInOrder
+	recordPublishedLast
+	listedAfterDone
 )
 
 // ruleNames words each rule as the protocol does.
@@ -46,14 +53,19 @@ var ruleNames = map[rule]string{
 	claimThenRecord:       "an operation claims first, then writes its record",
 	missingMeansPublished: "missing record means published within one boot",
 
-	lateByRev:               "a copy with a lower rev makes no record late",
-	lostArtifactUnderLock:   "a lost artifact's record is replaced under the lock",
-	operationGoesBack:       "a dead operation's task goes back where it was",
-	supersedeByOneRename:    "a superseded record in done is kept first, then replaced by one rename",
-	clashUnderLock:          "a clash in done is resolved under the lock",
-	laterLifeBeforeArtifact: "a record older than the life in done publishes no artifact",
-	answerByRecord:          "a helped writer compares the record, not the token alone",
-	takenBeforeRecordAside:  "a lone record is kept aside after a look for x.json, then for x~taken",
+	lateByRev:              "a copy with a lower rev makes no record late",
+	lostArtifactUnderLock:  "a lost artifact's record is replaced under the lock",
+	operationGoesBack:      "a dead operation's task goes back where it was",
+	supersedeByOneRename:   "a superseded record in done is kept first, then replaced by one rename",
+	clashUnderLock:         "a clash in done is resolved under the lock",
+	artifactKeepsLaterLife: "an artifact replaces another only under the lock, after a look for a later life's success",
+	answerByRecord:         "a helped writer compares the record, not the token alone",
+	missingUnderLock:       "a missing record is replaced under the lock of the look",
+	otherBootLooks:         "a missing record of another boot is looked for",
+	lookInOrder:            "a look goes pending, held, claimed, failed, done",
+	recordPublishedLast:    "the record is published after its follow-ups and artifact",
+	listedAfterDone:        "completed_tasks gets an id after done has it",
+	takenBeforeRecordAside: "a lone record is kept aside after a look for x.json, then for x~taken",
 }
 
 // ruleList is the protocol's own list, in its order.

@@ -48,6 +48,7 @@ type Scenario struct {
 	Crashes, Reboots, Faults    uint8
 	MaxAttempts                 uint8 // default 3
 	CutLoses                    bool  // the reboot is a power cut: names in D that no fsync covered may be gone
+	CutDoubles                  bool  // the restart is a power cut that may bring an old name back beside the new one (btrfs)
 	SplitListing                bool  // one directory's listing is no atomic step (NFS)
 	Nightly                     bool  // too large for every run
 }
@@ -56,7 +57,6 @@ type Scenario struct {
 type model struct {
 	Scenario
 	off      rule
-	boot     bool            // also off: a missing record of another boot is looked for
 	recIndex [maxProcs]uint8 // index of the records each process writes in directories that are not its own
 	older    uint8           // lives that older enqueues publish
 }

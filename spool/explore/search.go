@@ -120,6 +120,11 @@ func (m *model) successors(s *State, out []successor) ([]successor, bool) {
 				st.cutLoses(i)
 			}
 		}
+		for from, b := range s.shadow {
+			if at := target(from); b != 0 && *s.at(at, taskX) == 0 {
+				st.reboot(func(n *State) { *n.at(at, taskX) = b })
+			}
+		}
 	}
 	return st.out, rests
 }
@@ -128,6 +133,7 @@ func (st *stepper) reboot(also func(n *State)) {
 	st.do("the machine restarts", func(n *State, _ *proc) {
 		n.reboots--
 		n.lock = 0
+		n.shadow = [4]body{}
 		for i := range n.dirs {
 			n.dirs[i].oldBoot = n.dirs[i].kind != unused
 		}

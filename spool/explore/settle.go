@@ -74,9 +74,6 @@ func (st *stepper) settleStep() {
 				p.pc = settleLostTarget
 				return
 			}
-			if st.Actors[st.p].Role != reaper && d.claim == p.rec.body().token() && n.ownRecord&bit16(d.claim) != 0 {
-				n.fail(wrongAnswer)
-			}
 			d.out[p.r] = 0
 			if p.r == 0 {
 				// Output of a lost claim is kept aside with its record.
@@ -119,9 +116,12 @@ func (st *stepper) decide() {
 	}
 	st.do("decide: rename D/x.json to D/x~taken", func(n *State, p *proc) {
 		d := &n.dirs[p.d-1]
-		noteDecision(n, d, p.rec.body(), p.r)
+		st.noteDecision(n, d, p.rec.body(), p.r)
 		d.taken, d.takenR, d.x = d.x, p.r, 0
 		p.answer = true
+		if !st.on(listedAfterDone) && p.rec.body().outcome() == succeeded {
+			n.completed |= bit(d.task)
+		}
 		p.pc = finishDone
 		if !st.on(recordBeforeDecision) {
 			p.pc = settleTorn

@@ -61,7 +61,7 @@ type proc struct {
 	left   uint8 // claims, visits or runs it may still begin
 	task   uint8
 	answer bool // a settle's answer: true for success
-	later  bool // done holds a later life than the record in hand
+	_      uint8
 }
 
 // State is a run's directories and all its processes. It is comparable, and
@@ -71,12 +71,13 @@ type State struct {
 	procs [maxProcs]proc
 
 	pending, held, done, failed [2]body
-	artifact                    uint8 // artifacts/x.md: the claim whose output it is
-	quarantined                 uint8 // lives with a body in quarantine/
-	completed                   uint8 // ids in completed_tasks
-	lock                        uint8 // holder of .queue.lock, index + 1
-	crashes, reboots, faults    uint8 // left
-	claims                      uint8 // claims so far
+	shadow                      [4]body // x's old name in pending, held, failed, while no fsync covered its going
+	artifact                    uint8   // artifacts/x.md: the claim whose output it is
+	quarantined                 uint8   // lives with a body in quarantine/
+	completed                   uint8   // ids in completed_tasks
+	lock                        uint8   // holder of .queue.lock, index + 1
+	crashes, reboots, faults    uint8   // left
+	claims                      uint8   // claims so far
 
 	// What really happened, for the invariants only: no process reads it.
 	acked       uint8 // lives whose enqueue was answered
@@ -113,6 +114,19 @@ func (s *State) claimInto(d uint8, from *body) {
 	dd := &s.dirs[d-1]
 	dd.x, dd.claim = *from, s.claims
 	*from = 0
+}
+
+// claimFrom renames a task out of a folder into a directory as its next claim.
+func (s *State) claimFrom(d uint8, from target, task uint8, doubles bool) {
+	if doubles && task == taskX {
+		s.shadow[from] = *s.at(from, task)
+	}
+	s.claimInto(d, s.at(from, task))
+}
+
+// synced notes an fsync of a folder: no old name comes back there.
+func (s *State) synced(to target, task uint8) {
+	s.shadow[to] = 0
 }
 
 // at is the file x.json of a task in a target folder.

@@ -34,6 +34,7 @@ const (
 	finishFollow
 	finishPut
 	finishArt
+	finishArtTaken
 	finishArtThere
 	finishArtLost
 	finishPublish
@@ -60,10 +61,11 @@ const (
 type query uint8
 
 const (
-	taskInUse   query = iota // any body of this id
-	followInUse              // any body of the follow-up's id
-	copyOfLife               // this life with rev ≥, elsewhere
-	copyOrLater              // the same, or a later life
+	taskInUse    query = iota // any body of this id
+	followInUse               // any body of the follow-up's id
+	copyOfLife                // this life with rev ≥, elsewhere
+	copyOrLater               // the same, or a later life
+	laterSuccess              // a later life that is done, or decided so
 )
 
 // successor is a state one step on.
@@ -178,6 +180,17 @@ const (
 	atEnd    = atDone + 1
 )
 
+// place is the folder that a look reads at a position.
+func (m *model) place(at uint8) uint8 {
+	switch {
+	case m.on(lookInOrder) || at >= atFailed:
+		return at
+	case at <= maxDirs:
+		return at + atClaimed
+	}
+	return at - maxDirs - 1 + atPending
+}
+
 var lookLabels = [...]string{"look in pending", "look in held", "list claimed",
 	"look in D1", "look in D2", "look in D3", "look in D4", "look in D5", "look in failed", "look in done"}
 
@@ -202,7 +215,8 @@ func (st *stepper) lookAt(q query, then pc, at uint8, also func(n *State, p *pro
 	if locked && !st.free() {
 		return
 	}
-	st.do(lookLabels[at], func(n *State, p *proc) {
+	here := st.place(at)
+	st.do(lookLabels[here], func(n *State, p *proc) {
 		if locked {
 			st.take(n)
 		}
@@ -210,20 +224,20 @@ func (st *stepper) lookAt(q query, then pc, at uint8, also func(n *State, p *pro
 			also(n, p)
 		}
 		p.pc, p.cont, p.query, p.found = looking, then, q, false
-		if at == atClaimed {
+		if here == atClaimed {
 			for i := range n.dirs {
 				if n.dirs[i].kind != unused && i+1 != int(p.d) {
 					p.mask |= bit(uint8(i))
 				}
 			}
-		} else if st.match(n, p, q, at) {
+		} else if st.match(n, p, q, here) {
 			p.found = true
 		}
-		if at >= atDirs && at < atFailed {
-			p.mask &^= bit(at - atDirs)
+		if isDir(here) {
+			p.mask &^= bit(here - atDirs)
 		}
 		p.look = at + 1
-		for p.look >= atDirs && p.look < atFailed && p.mask&bit(p.look-atDirs) == 0 {
+		for isDir(st.place(p.look)) && p.mask&bit(st.place(p.look)-atDirs) == 0 {
 			p.look++
 		}
 		if p.found || p.look == atEnd {
@@ -231,6 +245,8 @@ func (st *stepper) lookAt(q query, then pc, at uint8, also func(n *State, p *pro
 		}
 	})
 }
+
+func isDir(place uint8) bool { return place >= atDirs && place < atFailed }
 
 func (st *stepper) match(s *State, p *proc, q query, at uint8) bool {
 	task := uint8(taskX)
@@ -243,6 +259,9 @@ func (st *stepper) match(s *State, p *proc, q query, at uint8) bool {
 		}
 		if b == 0 {
 			return false
+		}
+		if q == laterSuccess {
+			return b.life() > p.seen.life() && b.outcome() == succeeded
 		}
 		if b.life() == p.seen.life() {
 			return b.rev() >= p.seen.rev()
@@ -260,5 +279,8 @@ func (st *stepper) match(s *State, p *proc, q query, at uint8) bool {
 		return hit(s.done[task])
 	}
 	d := &s.dirs[at-atDirs]
+	if q == laterSuccess {
+		return d.unpublished() && hit(d.out[d.takenR].body())
+	}
 	return d.task == task && (hit(d.x) || hit(d.taken))
 }

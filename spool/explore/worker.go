@@ -22,7 +22,7 @@ func (st *stepper) claim(a *Actor) {
 				p.own = p.d
 			}
 			p.left--
-			n.claimInto(p.d, &n.pending[task])
+			n.claimFrom(p.d, toPending, task, st.CutDoubles)
 			p.seen, p.task, p.r = n.dirs[p.d-1].x, task, 0
 			p.pc = claimDone
 		})
