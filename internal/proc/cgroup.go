@@ -1,0 +1,272 @@
+package proc
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// cgroup is a tree whose members the kernel lists.
+//
+// Invariant: while it is idle in its home, it has no member and its counters'
+// bases are those of that moment.
+type cgroup struct {
+	home *cgroupHome
+	path string
+	dir  *os.File // the folder, to start into
+	// events, cpu and the memory files stay open: they are read once a
+	// process, and opening costs more than reading.
+	events, cpu, peak, memEvents *os.File
+
+	leader   int
+	baseCPU  int64 // microseconds
+	baseOOM  int64
+	reusable bool
+	spent    atomic.Bool
+}
+
+// emptyDelay bounds the look that an emptied cgroup is empty.
+const emptyDelay = 200 * time.Millisecond
+
+func newCgroup(home *cgroupHome, path string) (_ *cgroup, err error) {
+	if err := os.Mkdir(path, 0o755); err != nil {
+		return nil, err
+	}
+	g := &cgroup{home: home, path: path, reusable: true}
+	defer func() {
+		if err != nil {
+			g.remove()
+		}
+	}()
+	if err := unix.Access(g.file("cgroup.kill"), unix.W_OK); err != nil {
+		return nil, fmt.Errorf("cgroup.kill (Linux 5.14 and newer): %w", err)
+	}
+	if g.dir, err = os.Open(path); err != nil {
+		return nil, err
+	}
+	if g.events, err = os.Open(g.file("cgroup.events")); err != nil {
+		return nil, err
+	}
+	// The rest is there or not, by kernel and by controllers.
+	g.cpu, _ = os.Open(g.file("cpu.stat"))
+	g.memEvents, _ = os.Open(g.file("memory.events"))
+	g.peak, err = os.OpenFile(g.file("memory.peak"), os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrPermission) {
+		// Before Linux 6.12 the peak cannot be reset: one use.
+		g.reusable = false
+		g.peak, _ = os.Open(g.file("memory.peak"))
+	}
+	g.baseCPU, g.baseOOM = g.field(g.cpu, "usage_usec"), g.field(g.memEvents, "oom_kill")
+	return g, nil
+}
+
+// probe starts a child into the cgroup whose exec must fail. Permission to make
+// a cgroup is not permission to move into it; and a kernel may kill at birth
+// what is started into a cgroup if it, or ours, has ever been killed: clone
+// compares the kill counts of the wrong two (seen on 6.18).
+func (g *cgroup) probe() error {
+	sys := &syscall.SysProcAttr{}
+	env := g.prepare([]string{}, sys)
+	const notAProgram = "/dev/null/nothing"
+	p, err := os.StartProcess(notAProgram, []string{notAProgram}, &os.ProcAttr{Env: env, Sys: sys})
+	if err == nil {
+		p.Wait()
+		return errors.New("this kernel kills what is started into a cgroup")
+	}
+	if !errors.Is(err, unix.ENOTDIR) && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("start a process into a cgroup: %w", err)
+	}
+	return nil
+}
+
+func (g *cgroup) file(name string) string { return filepath.Join(g.path, name) }
+
+func (g *cgroup) prepare(env []string, sys *syscall.SysProcAttr) []string {
+	// A session of its own as well: a terminal's signals are for the worker,
+	// which decides when its processes end.
+	sys.Setsid = true
+	sys.UseCgroupFD, sys.CgroupFD = true, int(g.dir.Fd())
+	return env
+}
+
+func (g *cgroup) started(pid int) { g.leader = pid }
+
+func (g *cgroup) signal(sig unix.Signal) error {
+	if sig == unix.SIGKILL {
+		// Recursive, atomic against fork, in one write. What was killed is not
+		// used again: see probe.
+		g.spent.Store(true)
+		return killCgroup(g.path)
+	}
+	pids, err := g.members()
+	if err != nil {
+		return err
+	}
+	var seen []stat
+	for _, pid := range pids {
+		if st, err := readStat(pid); err == nil {
+			seen = append(seen, st)
+		}
+	}
+	// A pid of the list may have been reused before its stat was read. What is
+	// listed once more after that is a member.
+	if pids, err = g.members(); err != nil {
+		return err
+	}
+	var errs []error
+	for _, st := range seen {
+		if slices.Contains(pids, st.pid) {
+			errs = append(errs, ignoreGone(st.kill(sig)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func killCgroup(dir string) error {
+	f, err := os.OpenFile(filepath.Join(dir, "cgroup.kill"), os.O_WRONLY, 0)
+	if err != nil {
+		return fmt.Errorf("kill cgroup: %w", err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString("1"); err != nil {
+		return fmt.Errorf("kill cgroup: %w", err)
+	}
+	return nil
+}
+
+// members lists the processes, those in cgroups that members made included.
+func (g *cgroup) members() ([]int, error) {
+	var out []int
+	err := filepath.WalkDir(g.path, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return ignoreGone(err)
+		}
+		b, err := os.ReadFile(filepath.Join(path, "cgroup.procs"))
+		// A threaded cgroup has no list of processes; its parent has them.
+		if err == nil {
+			out = appendPIDs(out, b)
+		}
+		if errors.Is(err, unix.EOPNOTSUPP) {
+			return nil
+		}
+		return ignoreGone(err)
+	})
+	return out, err
+}
+
+func (g *cgroup) populated() (bool, error) {
+	var buf [128]byte
+	n, err := g.events.ReadAt(buf[:], 0)
+	if n == 0 && err != nil {
+		return false, fmt.Errorf("read cgroup.events: %w", err)
+	}
+	return !bytes.Contains(buf[:n], []byte("populated 0")), nil
+}
+
+func (g *cgroup) rest() ([]stat, error) {
+	full, err := g.populated()
+	if err != nil || !full {
+		return nil, err
+	}
+	pids, err := g.members()
+	var out []stat
+	for _, pid := range pids {
+		if st, err := readStat(pid); err == nil && st.live() && pid != g.leader {
+			out = append(out, st)
+		}
+	}
+	return out, err
+}
+
+// empties polls: the kernel's notification of cgroup.events is itself held
+// back by up to 10 ms.
+func (g *cgroup) empties(limit time.Duration) bool {
+	return poll(limit, func() bool {
+		full, err := g.populated()
+		return err == nil && !full
+	})
+}
+
+func (g *cgroup) account(r *Result) {
+	if usec := g.field(g.cpu, "usage_usec"); usec > g.baseCPU {
+		r.CPU = time.Duration(usec-g.baseCPU) * time.Microsecond
+		g.baseCPU = usec
+	}
+	if peak := g.number(g.peak); peak > 0 {
+		r.PeakMemory = peak
+	}
+	if oom := g.field(g.memEvents, "oom_kill"); oom > g.baseOOM {
+		r.OOM, g.baseOOM = true, oom
+	}
+}
+
+func (g *cgroup) release(empty bool) {
+	// Some kernels take a dead process off the count only a moment after its
+	// parent has been told.
+	if empty && g.empties(emptyDelay) && g.reusable && !g.spent.Load() && g.resetPeak() && g.home.give(g) {
+		return
+	}
+	g.remove()
+}
+
+func (g *cgroup) resetPeak() bool {
+	if g.peak == nil {
+		return true
+	}
+	_, err := g.peak.WriteAt([]byte("0"), 0)
+	return err == nil
+}
+
+// remove closes the files and removes the folder. A folder that still has a
+// member stays, and is the next CleanStale's.
+func (g *cgroup) remove() {
+	for _, f := range []*os.File{g.dir, g.events, g.cpu, g.peak, g.memEvents} {
+		if f != nil {
+			f.Close()
+		}
+	}
+	removeCgroup(g.path)
+}
+
+// field reads one number of a flat keyed file; 0 if there is none.
+func (g *cgroup) field(f *os.File, key string) int64 {
+	if f == nil {
+		return 0
+	}
+	var buf [512]byte
+	n, _ := f.ReadAt(buf[:], 0)
+	for line := range bytes.Lines(buf[:n]) {
+		if rest, ok := bytes.CutPrefix(line, []byte(key+" ")); ok {
+			v, _ := strconv.ParseInt(string(bytes.TrimSpace(rest)), 10, 64)
+			return v
+		}
+	}
+	return 0
+}
+
+func (g *cgroup) number(f *os.File) int64 {
+	if f == nil {
+		return 0
+	}
+	var buf [32]byte
+	n, _ := f.ReadAt(buf[:], 0)
+	v, _ := strconv.ParseInt(string(bytes.TrimSpace(buf[:n])), 10, 64)
+	return v
+}
+
+func ignoreGone(err error) error {
+	if errors.Is(err, unix.ESRCH) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,177 @@
+package proc
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// MarkVar is the environment variable by which a process is known to be of a
+// tree after it left the session and lost its parent. Marks nest: a tree
+// started from within a tree has the outer mark before its own.
+const MarkVar = "BEEYARD_TREE"
+
+// groupHome makes trees that are held by session, parentage and mark.
+type groupHome struct {
+	// walk is false when /proc cannot be used: only the group can be signalled.
+	walk    bool
+	prefix  string
+	next    atomic.Int64
+	leaders sync.Map // pid → true, of those started here and not waited for
+}
+
+func openGroupHome() (*groupHome, error) {
+	h := &groupHome{}
+	id, err := Self()
+	if err != nil {
+		return h, fmt.Errorf("processes that leave the group cannot be found: %w", err)
+	}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return h, fmt.Errorf("become a subreaper: %w", err)
+	}
+	h.walk, h.prefix = true, ownerPrefix(id)
+	if outer := os.Getenv(MarkVar); outer != "" {
+		h.prefix = outer + "/" + h.prefix
+	}
+	return h, nil
+}
+
+func (h *groupHome) newTree() *group {
+	return &group{home: h, mark: fmt.Sprintf("%s%d", h.prefix, h.next.Add(1))}
+}
+
+type group struct {
+	home   *groupHome
+	mark   string
+	leader int
+}
+
+func (g *group) prepare(env []string, sys *syscall.SysProcAttr) []string {
+	// A session rather than only a group: a shell with job control gives its
+	// children groups of their own, but not sessions.
+	sys.Setsid = true
+	if !g.home.walk {
+		return env
+	}
+	return append(without1(env, MarkVar+"="), MarkVar+"="+g.mark)
+}
+
+func without1(env []string, prefix string) []string {
+	out := make([]string, 0, len(env)+1)
+	for _, kv := range env {
+		if !strings.HasPrefix(kv, prefix) {
+			out = append(out, kv)
+		}
+	}
+	return out
+}
+
+func (g *group) started(pid int) {
+	g.leader = pid
+	g.home.leaders.Store(pid, true)
+}
+
+func (g *group) signal(sig unix.Signal) error {
+	err := ignoreGone(unix.Kill(-g.leader, sig))
+	if !g.home.walk {
+		return err
+	}
+	others, lerr := g.members()
+	errs := []error{err, lerr}
+	for _, st := range others {
+		if st.pgid != g.leader {
+			errs = append(errs, ignoreGone(st.kill(sig)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// members lists the living processes of the tree without its leader.
+func (g *group) members() ([]stat, error) {
+	all, err := snapshot()
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	set := map[int]bool{g.leader: true}
+	me := os.Getpid()
+	for _, st := range all {
+		if st.sid == g.leader || st.pgid == g.leader || (st.ppid == me && g.marked(st)) {
+			set[st.pid] = true
+		}
+	}
+	within(set, all)
+	var out []stat
+	for _, st := range all {
+		if set[st.pid] && st.pid != g.leader && st.pid != me && st.live() {
+			out = append(out, st)
+		}
+	}
+	return out, nil
+}
+
+// marked looks for the tree's mark, or one nested in it.
+func (g *group) marked(st stat) bool {
+	if _, ours := g.home.leaders.Load(st.pid); ours || !st.live() {
+		return false
+	}
+	return hasMark(environ(st.pid), g.mark)
+}
+
+func hasMark(env [][]byte, mark string) bool {
+	for _, kv := range env {
+		v, ok := bytes.CutPrefix(kv, []byte(MarkVar+"="))
+		if ok && (string(v) == mark || bytes.HasPrefix(v, []byte(mark+"/"))) {
+			return true
+		}
+	}
+	return false
+}
+
+// rest relies on this: once the leader has exited, the ancestors of every
+// member left end in a child of ours, because we are the subreaper. No orphan
+// among our children, no member; and that list is one short file.
+func (g *group) rest() ([]stat, error) {
+	if !g.home.walk {
+		return nil, nil
+	}
+	orphans, err := g.home.orphans()
+	if err != nil || len(orphans) == 0 {
+		return nil, err
+	}
+	left, err := g.members()
+	reapZombies(orphans)
+	return left, err
+}
+
+// orphans lists our children that are no leaders of ours. It asks for those of
+// the first thread only: that is where the kernel re-parents to, while a Go
+// program's own children are spread over all threads.
+func (h *groupHome) orphans() ([]int, error) {
+	b, err := os.ReadFile(mainThreadChildren)
+	var list []int
+	if err == nil {
+		list = appendPIDs(nil, b)
+	} else if list, err = childrenByWalk(os.Getpid()); err != nil {
+		return nil, err
+	}
+	out := list[:0]
+	for _, pid := range list {
+		if _, ours := h.leaders.Load(pid); !ours {
+			out = append(out, pid)
+		}
+	}
+	return out, nil
+}
+
+var mainThreadChildren = fmt.Sprintf("/proc/self/task/%d/children", os.Getpid())
+
+func (g *group) account(*Result) {}
+
+func (g *group) release(bool) { g.home.leaders.Delete(g.leader) }

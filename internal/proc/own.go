@@ -1,0 +1,122 @@
+package proc
+
+import (
+	"errors"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// own follows the tree from start to end. Order matters: the leader's exit is
+// seen without reaping it (WNOWAIT), then the rest of the tree is ended, and
+// only then the leader is reaped, because its zombie is what keeps its pid,
+// group and session ids from being given to strangers.
+func (p *Process) own() {
+	waitExit(p.pid)
+
+	p.mu.Lock()
+	p.exited = true
+	p.release()
+	p.mu.Unlock()
+
+	left, empty := p.endRest()
+	p.stdin.close()
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	state, err := p.os.Wait()
+	p.result = p.judge(state, err, left, empty)
+	if p.killTimer != nil {
+		p.killTimer.Stop()
+	}
+	if p.stuckTimer != nil {
+		p.stuckTimer.Stop()
+	}
+	p.tree.account(&p.result)
+	p.tree.release(empty)
+	close(p.done)
+}
+
+// waitExit blocks until pid, a child, has exited, and leaves it a zombie.
+func waitExit(pid int) {
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}
+
+// release lets go of what could still change the cause. The lock is held.
+func (p *Process) release() {
+	if p.timeout != nil {
+		p.timeout.Stop()
+	}
+	p.unhook()
+}
+
+// endRest ends what outlived the leader. It reports how much that was, and
+// whether all of it is gone.
+func (p *Process) endRest() (left int, empty bool) {
+	rest, err := p.tree.rest()
+	if err == nil && len(rest) == 0 {
+		return 0, true
+	}
+	left = len(rest)
+	p.mu.Lock()
+	limit := p.killAt.Sub(now())
+	if !p.ending {
+		limit = min(p.grace, leftoverGrace)
+		p.ending = true
+		p.tree.signal(unix.SIGTERM)
+		p.tree.signal(unix.SIGCONT)
+	}
+	p.mu.Unlock()
+	if limit > 0 && poll(limit, func() bool {
+		rest, err = p.tree.rest()
+		for _, st := range rest {
+			if st.missedTERM() {
+				st.kill(unix.SIGTERM)
+				st.kill(unix.SIGCONT)
+			}
+		}
+		return err == nil && len(rest) == 0
+	}) {
+		return left, true
+	}
+	// Again and again: without a cgroup, a process that forks while the list
+	// is read is missed by one round.
+	return left, poll(killDelay, func() bool {
+		if rest, err = p.tree.rest(); err == nil && len(rest) == 0 {
+			return true
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.tree.signal(unix.SIGKILL)
+		return false
+	})
+}
+
+func (p *Process) judge(state *os.ProcessState, err error, left int, empty bool) Result {
+	r := Result{ExitCode: -1, TimedOut: p.timedOut, Stopped: p.stopped, Leftovers: left,
+		Abandoned: !empty, Duration: now().Sub(p.begun)}
+	if err != nil || state == nil {
+		// Someone else reaped the leader: its exit code is lost, and a lost
+		// exit code is no success.
+		r.Abandoned = true
+		return r
+	}
+	r.ExitCode = state.ExitCode()
+	r.CPU = state.UserTime() + state.SystemTime()
+	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		r.Signal = unix.SignalName(ws.Signal())
+	}
+	if ru, ok := state.SysUsage().(*syscall.Rusage); ok {
+		r.PeakMemory = ru.Maxrss * 1024
+	}
+	if r.Signal == "SIGKILL" && !p.killed {
+		r.OOM = oomKills.since(p.oom)
+	}
+	return r
+}
