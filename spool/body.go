@@ -15,17 +15,26 @@ import (
 // fs.ErrPermission for another user's file (skipped with a warning, never
 // quarantined); anything else is the disk's.
 func readTask(dir durable.Dir, name, id string) (*beeyard.Task, durable.Info, error) {
-	data, info, err := dir.ReadFile(name, beeyard.MaxTaskBytes)
-	switch {
-	case errors.Is(err, durable.ErrNotRegular):
-		return nil, info, beeyard.Because(beeyard.ErrNotTask, "it is not a regular file")
-	case errors.Is(err, durable.ErrTooLarge):
-		return nil, info, beeyard.Because(beeyard.ErrNotTask, "it is larger than 16 MiB")
-	case err != nil:
-		return nil, info, fmt.Errorf("read task: %w", err)
+	data, info, err := readBody(dir, name)
+	if err != nil {
+		return nil, info, err
 	}
 	t, err := parseTask(data, id)
 	return t, info, err
+}
+
+// readBody reads the bytes of a body, with the errors of readTask.
+func readBody(dir durable.Dir, name string) ([]byte, durable.Info, error) {
+	data, info, err := dir.ReadFile(name, beeyard.MaxTaskBytes)
+	switch {
+	case errors.Is(err, durable.ErrNotRegular):
+		err = beeyard.Because(beeyard.ErrNotTask, "it is not a regular file")
+	case errors.Is(err, durable.ErrTooLarge):
+		err = beeyard.Because(beeyard.ErrNotTask, "it is larger than 16 MiB")
+	case err != nil:
+		err = fmt.Errorf("read task: %w", err)
+	}
+	return data, info, err
 }
 
 // parseTask reads a body and checks that it is the one its name says: a file
