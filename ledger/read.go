@@ -31,6 +31,29 @@ type reader struct {
 	// pending: the last line opened a map that has no line yet. YAML reads null
 	// there, the older engine an empty map.
 	pending bool
+	slab    []Map // maps are made by the hundred: a ledger has one for each item
+	width   int   // pairs of the last map that was closed; its neighbour will have as many
+}
+
+func (r *reader) newMap(ord order) *Map {
+	if len(r.slab) == 0 {
+		r.slab = make([]Map, 128)
+	}
+	m := &r.slab[0]
+	r.slab = r.slab[1:]
+	m.ord = ord
+	if ord == itemOrder && r.width > 0 {
+		m.pairs = make([]pair, 0, min(r.width, small))
+	}
+	return m
+}
+
+// closeTo leaves the maps that are open below the given depth.
+func (r *reader) closeTo(depth int) {
+	if depth < len(r.stack) {
+		r.width = r.stack[len(r.stack)-1].m.Len()
+		r.stack = r.stack[:depth]
+	}
 }
 
 func read(data []byte, native bool) (*Document, error) {
@@ -97,7 +120,7 @@ func (r *reader) take(raw string) (reason string) {
 		if len(r.stack) > fileDepth {
 			return "maps nested too deep"
 		}
-		v = MapValue(&Map{ord: top.m.ord.under(key)})
+		v = MapValue(r.newMap(top.m.ord.under(key)))
 		r.stack = append(r.stack, open{indent, v.m})
 	} else if v, reason = value(rest); reason != "" {
 		return reason
@@ -155,8 +178,11 @@ func plainLiteral(s string) bool {
 
 // jsonValue reads a string, list or map written as JSON on the rest of a line.
 func jsonValue(rest string, lenient bool) (Value, string) {
-	if rest[0] == '"' && plainLiteral(rest) {
+	switch {
+	case rest[0] == '"' && plainLiteral(rest):
 		return Value{kind: String, text: rest}, ""
+	case rest[0] == '[' && plainList(rest):
+		return Value{kind: List, text: rest}, ""
 	}
 	o := strict.Options{MaxDepth: fileDepth, LastWins: lenient}
 	if err := strict.Check([]byte(rest), o); err != nil {
@@ -168,4 +194,38 @@ func jsonValue(rest string, lenient bool) (Value, string) {
 	}
 	p := jsonParser{src: rest}
 	return p.value(), ""
+}
+
+// plainList reports a list of strings without escapes and of small whole
+// numbers, spelled as the engines do, which needs no further look.
+func plainList(s string) bool {
+	if s == "[]" {
+		return true
+	}
+	for i := 1; ; {
+		start := i
+		if i < len(s) && s[i] == '"' {
+			for i++; i < len(s) && s[i] != '"'; i++ {
+				if s[i] < 0x20 || s[i] == '\\' {
+					return false
+				}
+			}
+			i++
+		} else {
+			for i < len(s) && s[i] >= '0' && s[i] <= '9' {
+				i++
+			}
+			if i == start || i > start+18 || s[start] == '0' && i > start+1 {
+				return false
+			}
+		}
+		switch {
+		case i+1 == len(s) && s[i] == ']':
+			return true
+		case i+2 < len(s) && s[i] == ',' && s[i+1] == ' ':
+			i += 2
+		default:
+			return false
+		}
+	}
 }

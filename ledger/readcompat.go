@@ -46,9 +46,11 @@ const noColon = "a line without a colon"
 
 // compatNest attaches a line to the nearest map above it that is indented less.
 func (r *reader) compatNest(indent int) {
-	for len(r.stack) > 1 && indent <= r.stack[len(r.stack)-1].indent {
-		r.stack = r.stack[:len(r.stack)-1]
+	depth := len(r.stack)
+	for depth > 1 && indent <= r.stack[depth-1].indent {
+		depth--
 	}
+	r.closeTo(depth)
 }
 
 func compatValue(rest string) (v Value, reason string) {

@@ -92,7 +92,7 @@ func (r *reader) nativeNest(indent int) (reason string) {
 	if r.pending && indent/2 < level {
 		return "the key above has no value: write null or {} after its colon"
 	}
-	r.stack = r.stack[:indent/2+1]
+	r.closeTo(indent/2 + 1)
 	return ""
 }
 

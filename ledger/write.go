@@ -74,7 +74,11 @@ func (w *writer) key(key string) {
 	case bareKey(key) && !(w.native && retypedWord(key)):
 		w.out = append(w.out, key...)
 	case w.native:
-		w.out = appendPortable(w.out, string(appendQuoted(nil, key)))
+		start := len(w.out)
+		w.out = appendQuoted(w.out, key)
+		if quoted := w.out[start:]; hasHigh(quoted) {
+			w.out = appendPortable(w.out[:start], string(quoted))
+		}
 	default:
 		w.out = appendQuoted(w.out, key)
 	}
@@ -98,13 +102,20 @@ func (w *writer) scalar(v Value) {
 
 // portable copies text that is ASCII, which most is, in one go.
 func (w *writer) portable(text string) {
-	for i := 0; i < len(text); i++ {
-		if text[i] >= 0x7F {
-			w.out = appendPortable(w.out, text)
-			return
-		}
+	if hasHigh(text) {
+		w.out = appendPortable(w.out, text)
+		return
 	}
 	w.out = append(w.out, text...)
+}
+
+func hasHigh[T string | []byte](text T) bool {
+	for i := 0; i < len(text); i++ {
+		if text[i] >= 0x7F {
+			return true
+		}
+	}
+	return false
 }
 
 // list writes a list; only one with a float in exponent form needs taking apart.

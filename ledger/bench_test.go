@@ -1,0 +1,52 @@
+package ledger
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// bigDocument is the benchmark's ledger: 10,000 items, 3.7 MB.
+func bigDocument(items int) *Document {
+	d := NewDocument()
+	Acquire(d, "bench", DefaultTTL, NowText("2026-07-02T12:00:00+00:00"))
+	body := strings.Repeat("The export fails when the name has an umlaut. ", 4)
+	for i := range items {
+		item := &Map{ord: itemOrder}
+		source := [...]string{"gh-issues", "slack:C42", "email: inbox"}[i%3]
+		id := fmt.Sprintf("%08d", i)
+		item.Set("source", StringValue(source))
+		item.Set("status", StringValue([...]string{"ingested", "analyzed", "fix_pending"}[i%3]))
+		item.Set("title", StringValue(fmt.Sprintf("Report %d: the café \"page\" is slow", i)))
+		item.Set("url", StringValue("https://example.org/item/"+id))
+		item.Set("body", StringValue(body))
+		item.Set("id", StringValue(id))
+		item.Set("labels", stringList([]string{"bug", "sweep"}))
+		item.Set("media_attempts", IntValue(int64(i%4)))
+		d.Items().Set(ItemKey(source, id), MapValue(item))
+	}
+	return d
+}
+
+func BenchmarkLedgerRead(b *testing.B) {
+	data := bigDocument(10_000).Bytes(Native)
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Read(data); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkLedgerWrite(b *testing.B) {
+	d, err := Read(bigDocument(10_000).Bytes(Native))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(len(d.Bytes(Native))))
+	b.ReportAllocs()
+	for b.Loop() {
+		d.Bytes(Native)
+	}
+}
