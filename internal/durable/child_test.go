@@ -1,4 +1,0 @@
-package durable
-
-func childWrite(args []string) error { return nil }
-func childCalls(args []string) error { return nil }
