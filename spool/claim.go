@@ -13,6 +13,7 @@ type liveClaim struct {
 	claim  *beeyard.Claim
 	dir    *claimDir
 	synced bool     // D was fsynced since: a crash of the machine finds the claim
+	stuck  *pass    // decided, but publishing failed
 	extras []string // names in D that the end of the claim removes
 }
 

@@ -26,7 +26,7 @@ type pass struct {
 
 	// extras are names in D that the claim left and its end removes.
 	extras  []string
-	decided bool // in a batch: the decision was ours
+	decided bool // the decision was ours; what is left is to finish
 
 	published, skipped []string
 }
@@ -171,6 +171,7 @@ func (r *Run) settleOne(ctx context.Context, p *pass) error {
 	if err != nil || !decided {
 		return err
 	}
+	p.decided = true
 	return r.finish(ctx, p)
 }
 
@@ -190,7 +191,7 @@ func (r *Run) Settle(ctx context.Context, ref beeyard.Ref, s beeyard.Settlement)
 	old, _, err := readTask(dir, bodyName(ref.TaskID), ref.TaskID)
 	switch {
 	case missing(err):
-		return r.settledBefore(dir, ref, s)
+		return r.settledBefore(ctx, dir, ref, s)
 	case err != nil:
 		return beeyard.Settled{}, fmt.Errorf("read claim: %w", err)
 	case old.Ext.Rev != ref.Token.Rev:
@@ -220,7 +221,17 @@ func (r *Run) Settle(ctx context.Context, ref beeyard.Ref, s beeyard.Settlement)
 
 // settledBefore answers for a claim that is not there: the same settle once
 // more is a success, so that who did not hear the answer may ask again.
-func (r *Run) settledBefore(dir durable.Dir, ref beeyard.Ref, s beeyard.Settlement) (beeyard.Settled, error) {
+func (r *Run) settledBefore(ctx context.Context, dir durable.Dir, ref beeyard.Ref, s beeyard.Settlement) (beeyard.Settled, error) {
+	// A settle that was decided and could not be published goes on here.
+	taken, err := takenOf(dir, ref.TaskID)
+	if err != nil {
+		return beeyard.Settled{}, err
+	}
+	for _, n := range taken {
+		if err := r.finishFound(ctx, ref.Token.Dir(), dir, n); err != nil {
+			return beeyard.Settled{}, err
+		}
+	}
 	t, err := r.carries(ref.TaskID, ref.Token)
 	if err != nil {
 		return beeyard.Settled{}, err

@@ -267,12 +267,7 @@ func (w *worker) Settle(ctx context.Context, ref beeyard.Ref, s beeyard.Settleme
 	if s.Report.StartedAt == "" {
 		s.Report.StartedAt = beeyard.FormatTime(lc.claim.At)
 	}
-	p, err := w.run.prepare(lc.dir.dir, lc.claim.Task, ref.Token, s)
-	if err != nil {
-		return beeyard.Settled{}, err
-	}
-	p.extras = lc.extras
-	err = w.group.settle(ctx, p)
+	p, err := w.settle(ctx, lc, ref, s)
 	if err == nil || errors.Is(err, beeyard.ErrClaimLost) {
 		w.mu.Lock()
 		delete(w.live, ref.TaskID)
@@ -282,6 +277,23 @@ func (w *worker) Settle(ctx context.Context, ref beeyard.Ref, s beeyard.Settleme
 		return beeyard.Settled{}, err
 	}
 	return p.answer(), w.run.recorded(ctx, p, w.spec.Kind == beeyard.KindSingle)
+}
+
+// settle decides and finishes, or goes on finishing what an earlier call
+// decided and could not publish: a decision is never taken twice.
+func (w *worker) settle(ctx context.Context, lc *liveClaim, ref beeyard.Ref, s beeyard.Settlement) (*pass, error) {
+	if p := lc.stuck; p != nil {
+		return p, w.run.finish(ctx, p)
+	}
+	p, err := w.run.prepare(lc.dir.dir, lc.claim.Task, ref.Token, s)
+	if err != nil {
+		return nil, err
+	}
+	p.extras = lc.extras
+	if err = w.group.settle(ctx, p); err != nil && p.decided {
+		lc.stuck = p
+	}
+	return p, err
 }
 
 func (w *worker) claimed(c *beeyard.Claim) (*liveClaim, error) {
