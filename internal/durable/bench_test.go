@@ -3,6 +3,8 @@ package durable
 import (
 	"context"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -157,4 +159,39 @@ func BenchmarkList(b *testing.B) {
 			must(b, d.Each(func(Entry) bool { k++; return k < 64 }))
 		}
 	})
+}
+
+func BenchmarkLockContended(b *testing.B) {
+	for _, n := range []int{1, 8} {
+		b.Run(fmt.Sprintf("%d-goroutines", n), func(b *testing.B) {
+			d := testDir(b)
+			var wg sync.WaitGroup
+			var left, longest atomic.Int64
+			left.Store(int64(b.N))
+			b.ResetTimer()
+			for range n {
+				wg.Go(func() {
+					for left.Add(-1) >= 0 {
+						start := time.Now()
+						unlock, err := d.Lock(context.Background(), ".lock")
+						if err != nil {
+							b.Error(err)
+							return
+						}
+						wait := int64(time.Since(start))
+						for {
+							old := longest.Load()
+							if wait <= old || longest.CompareAndSwap(old, wait) {
+								break
+							}
+						}
+						_, _ = d.Exists("x")
+						unlock()
+					}
+				})
+			}
+			wg.Wait()
+			b.ReportMetric(float64(longest.Load())/1e6, "longest-ms")
+		})
+	}
 }

@@ -26,24 +26,43 @@ func (d *osDir) Lock(ctx context.Context, name string) (func(), error) {
 		return nil, err
 	}
 	fail := func(err error) error { return &fs.PathError{Op: "lock", Path: d.join(name), Err: err} }
+	// Callers of one Dir wait in line here and only the first asks the kernel:
+	// asking again and again, who came late would often win.
+	v, _ := d.locks.LoadOrStore(name, make(chan struct{}, 1))
+	turn := v.(chan struct{})
+	select {
+	case turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, fail(fmt.Errorf("%w: %w", ErrLocked, context.Cause(ctx)))
+	}
+	unlock, err := d.flock(ctx, name)
+	if err != nil {
+		<-turn
+		return nil, fail(err)
+	}
+	return sync.OnceFunc(func() { unlock(); <-turn }), nil
+}
+
+// flock takes the lock among processes.
+func (d *osDir) flock(ctx context.Context, name string) (func(), error) {
 	for wait := lockFirst; ; wait = min(wait*2, lockMost) {
 		if ctx.Err() != nil {
-			return nil, fail(fmt.Errorf("%w: %w", ErrLocked, context.Cause(ctx)))
+			return nil, fmt.Errorf("%w: %w", ErrLocked, context.Cause(ctx))
 		}
 		fd, err := d.openLock(name)
 		if err != nil {
-			return nil, fail(err)
+			return nil, err
 		}
 		err = again(func() error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
 		if err == nil {
 			// Closing is unlocking: no other descriptor of this open exists.
-			return sync.OnceFunc(func() { unix.Close(fd) }), nil
+			return func() { unix.Close(fd) }, nil
 		}
 		// Opened anew at each attempt: if a person removed the file, who waits
 		// on the old one would be alone with it.
 		unix.Close(fd)
 		if err != unix.EWOULDBLOCK {
-			return nil, fail(err)
+			return nil, err
 		}
 		_ = clock.Sleep(ctx, clock.Real(), wait/2+rand.N(wait)) // the loop looks at ctx
 	}

@@ -188,14 +188,20 @@ func TestLockWaitersLeaveARemovedFile(t *testing.T) {
 	defer unlock()
 	got := make(chan error, 1)
 	ctx := within(t)
+	other, err := OpenRoot(d.Path()) // as another process would
+	must(t, err)
+	defer other.Close()
 	go func() {
-		u, err := d.Lock(ctx, ".lock")
+		u, err := other.Lock(ctx, ".lock")
 		if err == nil {
 			defer u()
 		}
 		got <- err
 	}()
+	time.Sleep(20 * time.Millisecond) // lets the waiter meet the old file
 	must(t, d.Remove(".lock"))
+	// Whether the waiter had opened the old file by now or not, it ends up with
+	// a new one.
 	if err := <-got; err != nil {
 		t.Errorf("waiter: %v", err)
 	}

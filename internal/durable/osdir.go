@@ -2,6 +2,7 @@ package durable
 
 import (
 	"io/fs"
+	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
@@ -15,6 +16,7 @@ type osDir struct {
 	path string
 	// noExcl is set once RENAME_NOREPLACE was refused and the fallback worked.
 	noExcl atomic.Bool
+	locks  sync.Map // name to the chan that callers of Lock take turns by
 }
 
 var _ Dir = (*osDir)(nil)
