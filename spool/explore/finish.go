@@ -30,6 +30,9 @@ func (st *stepper) finishStep(a *Actor) {
 		st.do(label, func(n *State, p *proc) {
 			there, ours := *n.at(where, d.task), p.rec.body()
 			if st.late(there, ours) {
+				if there.life() == ours.life() && there.rev() < ours.rev() {
+					n.fail(higherRevDropped)
+				}
 				keepAside(n, p)
 				return
 			}
@@ -54,8 +57,10 @@ func (st *stepper) finishStep(a *Actor) {
 			st.unlock(n)
 			st.afterFollow(p)
 		})
-	case finishArt, finishArtTaken, finishArtThere, finishArtLost:
+	case finishArt, finishArtTaken, finishArtThere, finishArtLost, finishArtGone:
 		st.artifactStep()
+	case finishHelped:
+		st.lookInTarget(finishUnlink)
 	case finishPublish:
 		st.publish(a)
 	case finishClash, finishResolve, finishSupersede:
@@ -243,11 +248,23 @@ func (st *stepper) artifactStep() {
 			st.do("replace x~out with a retry", func(n *State, p *proc) { st.loseArtifact(n, p) })
 			return
 		}
+		if st.on(artifactKeepsLaterLife) {
+			// A later life may have replaced it, which is no loss.
+			st.lookAt(laterSuccess, finishArtGone, 0, func(n *State, p *proc) { p.seen = p.rec.body() })
+			return
+		}
+		fallthrough
+	case finishArtGone:
 		if !st.free() {
 			return
 		}
 		st.do("replace x~out with a retry if it is there, under the lock", func(n *State, p *proc) {
+			st.unlock(n)
+			later := p.found
+			p.found = false
 			switch rec := n.dirs[p.d-1].out[p.r]; {
+			case later:
+				p.pc = st.afterArtifact()
 			case rec == 0:
 				p.pc = finishUnlink
 			case rec.body().outcome() != succeeded:

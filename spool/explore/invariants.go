@@ -28,6 +28,7 @@ const (
 	checkpointBehind
 	attemptsAtRest
 	successGone
+	higherRevDropped
 )
 
 var violationNames = [...]string{"", "an acknowledged task is nowhere (1)", "one life has two current copies (6)",
@@ -39,7 +40,8 @@ var violationNames = [...]string{"", "an acknowledged task is nowhere (1)", "one
 	"an id is accepted twice", "something is stranded at rest", "recovery does not end",
 	"at rest, done has another settle's artifact or none", "at rest, a follow-up of done is missing",
 	"at rest, completed_tasks is not done", "at rest, attempt is not the number of ended claims",
-	"at rest, a decided success is not in done"}
+	"at rest, a decided success is not in done",
+	"a copy with a lower rev wins (6)"}
 
 func (v violation) String() string { return violationNames[v] }
 
@@ -89,7 +91,7 @@ func (st *stepper) noteDecision(s *State, d *dir, b body, r uint8) {
 	}
 	if b.outcome() == succeeded {
 		s.success |= bit16(d.claim)
-		if st.CutDoubles {
+		if st.doubled(s) {
 			// After the cut a copy may be decided too; it is published once.
 			s.doneOnce |= bit(was.life())
 		} else {
@@ -109,6 +111,10 @@ func undoSuccess(s *State, b body) {
 		s.doneOnce &^= bit(b.life())
 	}
 }
+
+// doubled reports whether a power cut may have brought an old name back: then
+// copies of one life are to be expected, and the one with the higher rev counts.
+func (m *model) doubled(s *State) bool { return m.CutDoubles && s.reboots == 0 }
 
 // check returns what a state breaks.
 func (m *model) check(s *State) violation {
@@ -146,7 +152,7 @@ func (m *model) check(s *State) violation {
 		if bodies[life] == 0 && (s.overwritten|s.quarantined)&bit(life) == 0 {
 			return taskLost
 		}
-		if seats[life] > 1 && (!m.CutDoubles || s.reboots > 0) {
+		if seats[life] > 1 && !m.doubled(s) {
 			return twoPlaces
 		}
 		if m.older&bit(life) == 0 {
@@ -208,14 +214,14 @@ func (m *model) checkRest(s *State) violation {
 		return stranded
 	}
 	for life := range top {
-		if top[life] != 0 && top[life].attempt() != s.ended[life] && (!m.CutDoubles || s.reboots > 0) {
+		if top[life] != 0 && top[life].attempt() != s.ended[life] && !m.doubled(s) {
 			return attemptsAtRest
 		}
 	}
 	b := s.done[taskX]
 	kept := bit(b.life()) | bit(s.done[taskF].life()) | s.quarantined | s.overwritten
 	switch {
-	case s.doneOnce&^kept != 0:
+	case s.answered&^kept != 0 || s.doneOnce&^kept != 0 && !m.doubled(s):
 		return successGone
 	case s.completed != done:
 		return checkpointBehind

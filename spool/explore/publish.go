@@ -17,7 +17,12 @@ func (st *stepper) publish(a *Actor) {
 	}
 	switch {
 	case !d.out[p.r].whole():
-		st.do("publish x~out: ENOENT, it was published", func(n *State, p *proc) { p.pc = finishUnlink })
+		st.do("publish x~out: ENOENT", func(n *State, p *proc) {
+			p.pc = finishUnlink
+			if a.Role != reaper && st.on(helpedLooks) {
+				p.pc = finishHelped
+			}
+		})
 	case *st.s.at(to, d.task) != 0:
 		st.do("publish x~out: the name is taken", func(n *State, p *proc) {
 			if locked {
@@ -67,7 +72,7 @@ func (st *stepper) clashStep() {
 				if old := *n.at(to, d.task); old != p.seen && old != 0 && n.quarantined&bit(old.life()) == 0 {
 					n.lose(old.life())
 				}
-				if to == toDone && p.seen.life() == d.taken.life() {
+				if to == toDone && p.seen.life() == d.taken.life() && !st.doubled(n) {
 					n.fail(doneTwice)
 				}
 				*n.at(to, d.task) = d.out[p.r].body()

@@ -28,6 +28,8 @@ const (
 	artifactKeepsLaterLife
 	takenBeforeRecordAside
 	answerByRecord
+	helpedLooks
+	heldIsCopy
 	missingUnderLock
 
 	// And these are orders within its steps that it words in passing.
@@ -60,6 +62,8 @@ var ruleNames = map[rule]string{
 	clashUnderLock:         "a clash in done is resolved under the lock",
 	artifactKeepsLaterLife: "an artifact replaces another only under the lock, after a look for a later life's success",
 	answerByRecord:         "a helped writer compares the record, not the token alone",
+	heldIsCopy:             "a claim looks for a copy in held too",
+	helpedLooks:            "a writer whose record another finisher moved looks where it went",
 	missingUnderLock:       "a missing record is replaced under the lock of the look",
 	otherBootLooks:         "a missing record of another boot is looked for",
 	lookInOrder:            "a look goes pending, held, claimed, failed, done",

@@ -113,6 +113,18 @@ var mends = map[rule][]Scenario{
 		Actors: []Actor{{Role: retrier}, {Role: worker, Late: true}},
 		Failed: 1, Reboots: 1, CutDoubles: true,
 	}},
+	heldIsCopy: {{
+		Actors:  []Actor{{Role: holder}, {Role: worker, Late: true}},
+		Pending: 1, Reboots: 1, CutDoubles: true,
+	}},
+	helpedLooks: {{
+		Actors: []Actor{
+			{Role: worker, Outcomes: []outcome{retried}},
+			{Role: worker, Late: true, Times: 2, Outcomes: []outcome{retried}},
+			{Role: worker, Late: true}, {Role: reaper, Late: true, Times: 2},
+		},
+		Pending: 1, Reboots: 1, CutDoubles: true,
+	}},
 	missingUnderLock: {{
 		Actors: []Actor{
 			{Role: worker}, {Role: worker, Late: true, Outcomes: []outcome{retried}},

@@ -131,6 +131,69 @@ var scenarios = []Scenario{
 		Pending: 1, Reboots: 1, CutLoses: true,
 	},
 	{
+		Name: "power cut brings an old name back",
+		Actors: []Actor{
+			{Role: retrier}, {Role: worker, Outcomes: []outcome{succeeded, retried}},
+			{Role: worker, Times: 3, Late: true},
+			{Role: reaper, Times: 2, Late: true},
+		},
+		Failed: 1, Reboots: 1, CutDoubles: true,
+	},
+	{
+		Name: "power cut brings an old name back, claimed twice",
+		Actors: []Actor{
+			{Role: worker, Outcomes: []outcome{succeeded, retried}},
+			{Role: worker, Times: 2, Late: true, Outcomes: []outcome{succeeded, retried}},
+			{Role: worker, Times: 2, Late: true},
+			{Role: reaper, Times: 2, Late: true},
+		},
+		Pending: 1, Reboots: 1, CutDoubles: true,
+	},
+	{
+		Name: "two lives with an artifact each, a crash",
+		Actors: []Actor{
+			{Role: olderEnqueuer, Life: 2},
+			{Role: worker, Art: true}, {Role: worker, Art: true},
+			{Role: reaper},
+		},
+		Pending: 1, Crashes: 1,
+	},
+	{
+		Name: "three lives",
+		Actors: []Actor{
+			{Role: olderEnqueuer, Life: 2}, {Role: olderEnqueuer, Life: 3},
+			{Role: worker, Outcomes: []outcome{succeeded, failedForGood}},
+			{Role: worker, Outcomes: []outcome{succeeded, failedForGood}},
+			{Role: worker},
+		},
+		Done: 1,
+	},
+	{
+		Name: "cancel of a running claim",
+		Actors: []Actor{
+			{Role: canceler}, {Role: worker, Outcomes: []outcome{succeeded, retried}, Single: true},
+			{Role: worker}, {Role: reaper}, {Role: reaper},
+		},
+		Pending: 1,
+	},
+	{
+		Name: "a listing that is no snapshot",
+		Actors: []Actor{
+			{Role: worker, Outcomes: []outcome{succeeded, retried}, Art: true, Single: true},
+			{Role: worker}, {Role: reaper, Times: 2}, {Role: reaper},
+		},
+		Pending: 1, SplitListing: true,
+	},
+	{
+		Name: "older enqueue and worker beside ours",
+		Actors: []Actor{
+			{Role: olderEnqueuer, Life: 2}, {Role: olderWorker, Times: 2, Outcomes: []outcome{succeeded, failedForGood}},
+			{Role: worker, Outcomes: []outcome{succeeded, retried}},
+			{Role: reaper},
+		},
+		Pending: 1, Crashes: 1,
+	},
+	{
 		Name: "backoff and promotion",
 		Actors: []Actor{
 			{Role: worker, Times: 2, Outcomes: []outcome{succeeded, retried}, Backoff: true},

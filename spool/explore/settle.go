@@ -82,21 +82,27 @@ func (st *stepper) settleStep() {
 			p.pc = p.ret
 		})
 	case settleLostTarget:
-		st.do("look in the target for the own token", func(n *State, p *proc) {
-			there := *n.at(p.rec.target(), n.dirs[p.d-1].task)
-			mine := p.rec.body()
-			p.answer = there.sameSettle(mine) && (!st.on(answerByRecord) || there.writer() == mine.writer())
-			own := n.ownRecord&bit16(mine.token()) != 0
-			switch {
-			case st.Actors[st.p].Role == reaper:
-			case p.answer && !own:
-				n.fail(wrongAnswer)
-			case !p.answer && own && mine.outcome() == succeeded && there.life() == mine.life():
-				n.fail(wrongAnswer)
-			}
-			p.pc = p.ret
-		})
+		st.lookInTarget(p.ret)
 	}
+}
+
+// lookInTarget finds out whether a record that is no longer beside its claim was
+// published, or kept aside as late by another finisher.
+func (st *stepper) lookInTarget(then pc) {
+	st.do("look in the target for the own token", func(n *State, p *proc) {
+		there := *n.at(p.rec.target(), n.dirs[p.d-1].task)
+		mine := p.rec.body()
+		p.answer = there.sameSettle(mine) && (!st.on(answerByRecord) || there.writer() == mine.writer())
+		own := n.ownRecord&bit16(mine.token()) != 0
+		switch {
+		case st.Actors[st.p].Role == reaper:
+		case p.answer && !own:
+			n.fail(wrongAnswer)
+		case !p.answer && own && mine.outcome() == succeeded && there.life() == mine.life() && !st.doubled(n):
+			n.fail(wrongAnswer)
+		}
+		p.pc = then
+	})
 }
 
 // decide is the one step that ends a claim.

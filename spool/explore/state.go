@@ -83,6 +83,7 @@ type State struct {
 	acked       uint8 // lives whose enqueue was answered
 	overwritten uint8 // lives that an older program overwrote
 	doneOnce    uint8 // lives that were done once
+	answered    uint8 // lives whose worker was told that they are done
 	stopped     uint8 // lives that a person holds or canceled, answered
 	ended       [maxLives]uint8
 	decided     uint16 // claims that are decided

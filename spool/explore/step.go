@@ -12,6 +12,7 @@ const (
 
 	claimDone // does done hold this life?
 	claimFailed
+	claimHeld
 	claimDrop
 	handle
 	handled
@@ -37,7 +38,9 @@ const (
 	finishArtTaken
 	finishArtThere
 	finishArtLost
+	finishArtGone
 	finishPublish
+	finishHelped
 	finishClash
 	finishResolve
 	finishSupersede

@@ -41,15 +41,23 @@ func (st *stepper) leftover(b, seen body) bool {
 func (st *stepper) workStep(a *Actor) {
 	p := st.me()
 	switch p.pc {
-	case claimDone, claimFailed:
+	case claimDone, claimFailed, claimHeld:
 		where, label, then := toDone, "look in done for this life", claimFailed
-		if p.pc == claimFailed {
+		switch p.pc {
+		case claimFailed:
 			where, label, then = toFailed, "look in failed for this life", handle
+			if st.on(heldIsCopy) {
+				then = claimHeld
+			}
+		case claimHeld:
+			where, label, then = toHeld, "look in held for this life", handle
 		}
 		st.do(label, func(n *State, p *proc) {
 			p.pc = then
 			if st.leftover(*n.at(where, p.task), p.seen) {
 				p.pc = claimDrop
+			} else if then == handle && a.Role == worker && n.dirs[p.d-1].x != 0 {
+				ran(n, p.seen)
 			}
 		})
 	case claimDrop:
@@ -64,6 +72,7 @@ func (st *stepper) workStep(a *Actor) {
 	case handled:
 		st.do("answer", func(n *State, p *proc) {
 			if p.answer && p.rec.body().outcome() == succeeded {
+				n.answered |= bit(p.rec.body().life())
 				p.pc = fold
 				return
 			}
@@ -102,7 +111,6 @@ func (st *stepper) handle(a *Actor) {
 			label = "handler stages x~artifact and ends, " + outcomeNames[o]
 		}
 		st.do(label, func(n *State, p *proc) {
-			ran(n, p.seen)
 			to := targetOf(o)
 			if o == retried && p.seen.attempt()+1 >= st.MaxAttempts {
 				o, to = failedForGood, toFailed
@@ -117,7 +125,7 @@ func (st *stepper) handle(a *Actor) {
 	}
 }
 
-// ran notes that a body was run.
+// ran notes that a worker is about to run what it claimed.
 func ran(n *State, b body) {
 	if n.stopped&bit(b.life()) != 0 {
 		n.fail(ranStopped)
