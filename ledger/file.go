@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"beeyard"
 	"beeyard/internal/durable"
+
+	"golang.org/x/sys/unix"
 )
 
 // MaxBytes is the largest ledger that is read: some 700,000 items.
@@ -55,7 +56,7 @@ func (f *File) LockName() string { return f.name + ".lock" }
 // or is no regular file.
 func (f *File) Load() (*Document, error) {
 	dir, err := durable.OpenRoot(f.folder, durable.ReadOnly())
-	if errors.Is(err, fs.ErrNotExist) {
+	if notThere(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -67,7 +68,7 @@ func (f *File) Load() (*Document, error) {
 
 func (f *File) load(dir durable.Dir) (*Document, error) {
 	data, info, err := dir.ReadFile(f.name, MaxBytes)
-	if errors.Is(err, fs.ErrNotExist) {
+	if notThere(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -75,7 +76,7 @@ func (f *File) load(dir durable.Dir) (*Document, error) {
 	}
 	// Whoever owns the file can change it under every lock, and under a shared
 	// temporary folder anyone can put one there first.
-	if me := os.Geteuid(); int(info.UID) != me {
+	if me := unix.Geteuid(); int(info.UID) != me {
 		return nil, f.corrupt(&CorruptError{Reason: fmt.Sprintf("it belongs to user %d and you are user %d", info.UID, me)})
 	}
 	var d *Document
@@ -183,9 +184,11 @@ func (f *File) Clean(ctx context.Context) error {
 		return true
 	})
 	for _, name := range names {
-		if rerr := dir.Remove(name); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
+		if rerr := dir.Remove(name); rerr != nil && !notThere(rerr) {
 			err = errors.Join(err, rerr)
 		}
 	}
 	return err
 }
+
+func notThere(err error) bool { return errors.Is(err, fs.ErrNotExist) }

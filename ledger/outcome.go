@@ -36,7 +36,7 @@ func (o Outcome) Changed() bool { return o.changed }
 // sentinel whose exit code the word has.
 func (o Outcome) Err(op, id string) error {
 	sentinel := map[Word]error{
-		NoState: beeyard.ErrNotFound, Corrupt: beeyard.ErrCorrupt, Failed: beeyard.ErrUsage,
+		NoState: beeyard.ErrNotFound, NotFound: beeyard.ErrNotFound, Corrupt: beeyard.ErrCorrupt, Failed: beeyard.ErrUsage,
 		Locked: beeyard.ErrLocked, LeaseLost: beeyard.ErrClaimLost, Refused: beeyard.ErrConflict,
 	}[o.Word]
 	if sentinel == nil {

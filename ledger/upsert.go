@@ -4,6 +4,8 @@ package ledger
 type Upsert struct {
 	Writer, Source, ID string
 	Fields             *Map
+	// Reopen lets any status open a proven close again (native only).
+	Reopen bool
 }
 
 // ItemKey is the key of an item.
@@ -27,19 +29,4 @@ func upsert(d *Document, op Upsert, now Now) Outcome {
 	d.redact(item, op.Source)
 	d.stamp(now)
 	return done(nil)
-}
-
-// redact drops what a sensitive item must not keep. It runs before anything is
-// written anywhere.
-func (d *Document) redact(item *Map, source string) (dropped []string) {
-	if !item.get("sensitive").True() && !d.Sources().get(source).m.get("sensitive").True() {
-		return nil
-	}
-	for _, key := range [...]string{"body", "quote"} {
-		if _, ok := item.Get(key); ok {
-			item.Delete(key)
-			dropped = append(dropped, key)
-		}
-	}
-	return dropped
 }
