@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -25,11 +26,15 @@ type cgroupHome struct {
 
 	mu     sync.Mutex
 	idle   []*cgroup
-	next   int
+	made   int
 	closed bool
 }
 
 const idleMax = 64
+
+// cgroupNumber ends the names, and is the process's, not the home's: a name is
+// used once.
+var cgroupNumber atomic.Int64
 
 // stalePrefix begins the names of all our cgroups. The rest names the owner:
 // pid namespace, pid, start; then a number of its own.
@@ -145,10 +150,9 @@ func (h *cgroupHome) take() (*cgroup, error) {
 		h.mu.Unlock()
 		return g, nil
 	}
-	h.next++
-	name := fmt.Sprintf("%s%d", h.prefix, h.next)
+	h.made++
 	h.mu.Unlock()
-	return newCgroup(h, filepath.Join(h.dir, name))
+	return newCgroup(h, filepath.Join(h.dir, fmt.Sprintf("%s%d", h.prefix, cgroupNumber.Add(1))))
 }
 
 // give takes a cgroup back. It reports false if the cgroup is not wanted.

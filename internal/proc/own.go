@@ -112,7 +112,7 @@ func (p *Process) judge(state *os.ProcessState, err error, left int, empty bool)
 	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		r.Signal = unix.SignalName(ws.Signal())
 	}
-	if ru, ok := state.SysUsage().(*syscall.Rusage); ok {
+	if ru, ok := state.SysUsage().(*syscall.Rusage); ok && ru.Maxrss > p.ourPeak {
 		r.PeakMemory = ru.Maxrss * 1024
 	}
 	if r.Signal == "SIGKILL" && !p.killed {

@@ -23,6 +23,9 @@ type Process struct {
 	stdin *feeder
 	begun time.Time
 	oom   int64 // the machine's count of OOM kills at the start
+	// ourPeak is this process's own peak, in KiB, at the start: Linux counts it
+	// into the child's, which borrows our memory until it execs.
+	ourPeak int64
 
 	// done is closed when result is final; stuck when KILL did not help.
 	done, stuck chan struct{}
@@ -74,7 +77,7 @@ func (c *controller) launch(ctx context.Context, s Spec) (*Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", s.Path, err)
 	}
-	p := &Process{grace: s.Grace, stdin: stdin, begun: now(), oom: oomKills.baseline(),
+	p := &Process{grace: s.Grace, stdin: stdin, begun: now(), oom: oomKills.baseline(), ourPeak: ownPeak(),
 		done: make(chan struct{}), stuck: make(chan struct{})}
 	if err := c.fork(p, s); err != nil {
 		stdin.abort()

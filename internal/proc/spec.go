@@ -57,9 +57,12 @@ type Result struct {
 	// Duration is from the start of the leader to the end of the tree.
 	Duration time.Duration
 	// PeakMemory is in bytes: of the whole tree where the cgroup counts it,
-	// otherwise of its largest process among those waited for.
+	// otherwise of its largest process among those waited for. 0 is not known:
+	// without the cgroup's count, a process that stayed smaller than this one
+	// ever was cannot be told from it.
 	PeakMemory int64
-	// CPU is user plus system time, of the same processes as PeakMemory.
+	// CPU is user plus system time: of the whole tree in a cgroup, otherwise of the
+	// leader and the descendants that were waited for.
 	CPU time.Duration
 	// Leftovers counts the processes that outlived the leader and were killed.
 	Leftovers int

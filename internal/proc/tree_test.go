@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -12,35 +13,40 @@ import (
 
 // A timeout ends the whole tree, whatever it tries; output before it is kept.
 func TestTimeoutEndsTree(t *testing.T) {
-	for _, tc := range []struct{ name, script string }{
-		{"child", "sleep M & echo hi; wait"},
-		{"setsid", "setsid sleep M & echo hi; wait"},
-		{"setsid orphan", "(setsid sleep M &) ; echo hi; sleep M"},
-		{"nested setsid", `setsid sh -c "setsid sh -c 'sleep M & wait' & wait" & echo hi; wait`},
-		{"TERM ignored", "trap '' TERM; echo hi; sleep M & while :; do sleep M; done"},
-		{"child ignores TERM", `sh -c "trap '' TERM; while :; do sleep M; done" & echo hi; wait`},
-		{"stopped child", "sleep M & kill -STOP $!; echo hi; wait"},
-		{"stopped leader", "echo hi; sleep M & kill -STOP $$"},
-		{"busy", "echo hi; sleep M & while :; do :; done"},
-		{"job control", "set -m; sleep M & echo hi; wait"},
-		{"many", "i=0; while [ $i -lt 50 ]; do sleep M & i=$((i+1)); done; echo hi; wait"},
+	for _, tc := range []struct {
+		name, script string
+		sleepers     int
+	}{
+		{"child", "sleep @ & echo hi; wait", 1},
+		{"setsid", "setsid sleep @ & echo hi; wait", 1},
+		{"setsid orphan", "(setsid sleep @ &) ; echo hi; sleep @", 2},
+		{"nested setsid", `setsid sh -c "setsid sh -c 'sleep @ & wait' & wait" & echo hi; wait`, 1},
+		{"TERM ignored", "trap '' TERM; echo hi; sleep @ & while :; do sleep @; done", 2},
+		{"child ignores TERM", `sh -c "trap '' TERM; while :; do sleep @; done" & echo hi; wait`, 1},
+		{"stopped child", "sleep @ & kill -STOP $!; echo hi; wait", 0},
+		{"stopped leader", "echo hi; sleep @ & kill -STOP $$", 1},
+		{"busy", "echo hi; sleep @ & while :; do :; done", 1},
+		{"job control", "set -m; sleep @ & echo hi; wait", 1},
+		{"many", "i=0; while [ $i -lt 50 ]; do sleep @ & i=$((i+1)); done; echo hi; wait", 50},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
 			eachLevel(t, func(t *testing.T, c *controller) {
-				t.Parallel()
 				m := mark()
 				out := outFile(t)
-				s := sh(strings.ReplaceAll(tc.script, "M", m))
-				s.Stdout, s.Timeout, s.Grace = out, 700*time.Millisecond, 300*time.Millisecond
-				r := c.mustRun(t, s)
+				s := sh(strings.ReplaceAll(tc.script, "@", m))
+				s.Stdout, s.Timeout, s.Grace = out, time.Hour, 300*time.Millisecond
+				p := c.mustStart(t, s)
+				// The time runs out once the tree is complete.
+				eventually(t, "it runs", func() bool { return content(t, out) == "hi" && len(running(m)) >= tc.sleepers })
+				begin := time.Now()
+				p.expire()
+				r := waitFor(t, p)
 				if !r.TimedOut || r.Abandoned || r.Stopped != "" || r.OK() {
 					t.Errorf("result %+v, want a timeout", r)
 				}
-				if limit := s.Timeout + s.Grace + killDelay; r.Duration > limit {
-					t.Errorf("took %v, more than %v", r.Duration, limit)
-				}
-				if r.Duration < s.Timeout {
-					t.Errorf("took %v, less than its timeout", r.Duration)
+				if took, limit := time.Since(begin), s.Grace+killDelay; took > limit {
+					t.Errorf("took %v, more than %v", took, limit)
 				}
 				noneLeft(t, m)
 				if got := content(t, out); got != "hi" {
@@ -51,24 +57,39 @@ func TestTimeoutEndsTree(t *testing.T) {
 	}
 }
 
+func TestTimeout(t *testing.T) {
+	eachLevel(t, func(t *testing.T, c *controller) {
+		s := sh("sleep " + mark())
+		s.Timeout = 200 * time.Millisecond
+		if r := c.mustRun(t, s); !r.TimedOut || r.Signal != "SIGTERM" || r.Duration < s.Timeout {
+			t.Errorf("got %+v", r)
+		}
+		s = sh("exit 3")
+		s.Timeout = time.Hour
+		if r := c.mustRun(t, s); r.TimedOut || r.ExitCode != 3 {
+			t.Errorf("in time: %+v", r)
+		}
+	})
+}
+
 // What outlives a leader that exits is ended at once, and counted.
 func TestWrapperExitsFirst(t *testing.T) {
 	for _, tc := range []struct {
 		name, script string
 		left         int
 	}{
-		{"holds output", "(sleep M >&1 &) ; exit 0", 1},
-		{"setsid", "(setsid sleep M &) ; exit 0", 1},
-		{"three", "(sleep M & sleep M & setsid sleep M & exec true) ; exit 0", 3},
-		{"ignores TERM", `(sh -c "trap '' TERM; exec sleep M" &) ; exit 0`, 1},
-		{"nohup", "(nohup setsid sleep M >/dev/null 2>&1 &) ; exit 0", 1},
+		{"holds output", "(sleep @ >&1 &) ; exit 0", 1},
+		{"setsid", "(setsid sleep @ &) ; exit 0", 1},
+		{"three", "(sleep @ & sleep @ & setsid sleep @ & exec true) ; exit 0", 3},
+		{"ignores TERM", `(sh -c "trap '' TERM; exec sleep @" &) ; exit 0`, 1},
+		{"nohup", "(nohup setsid sleep @ >/dev/null 2>&1 &) ; exit 0", 1},
 		{"nothing", "sleep 0; exit 0", 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			eachLevel(t, func(t *testing.T, c *controller) {
 				t.Parallel()
 				m := mark()
-				s := sh(strings.ReplaceAll(tc.script, "M", m))
+				s := sh(strings.ReplaceAll(tc.script, "@", m))
 				s.Stdout, s.Grace = outFile(t), 200*time.Millisecond
 				r := c.mustRun(t, s)
 				// A background job may not have reached its exec, or even its
@@ -131,14 +152,40 @@ func TestExitIsKept(t *testing.T) {
 	}
 }
 
-func TestMeasures(t *testing.T) {
-	eachLevel(t, func(t *testing.T, c *controller) {
-		// A shell that holds 40 MB and burns some processor time.
-		r := c.mustRun(t, sh(`x=$(head -c 40000000 /dev/zero | tr '\0' x); i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo ${#x} >/dev/null`))
-		if !r.OK() || r.Duration <= 0 || r.CPU <= 10*time.Millisecond || r.PeakMemory < 40<<20 {
-			t.Errorf("got %+v, want some CPU and at least 40 MB", r)
+func init() {
+	// measure is a small process: what Linux tells of a child's memory begins
+	// with that of the process which forked it.
+	helpers["measure"] = func([]string) int {
+		// A shell that holds 100 MB and burns some processor time.
+		p, err := Start(context.Background(), sh(`x=$(head -c 100000000 /dev/zero | tr '\0' x); i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo ${#x} >/dev/null`))
+		if err != nil {
+			return 1
 		}
-	})
+		big := p.Wait()
+		if p, err = Start(context.Background(), sh("exit 0")); err != nil {
+			return 1
+		}
+		small := p.Wait()
+		Close()
+		fmt.Printf("%+v\n%+v\n", big, small)
+		if !big.OK() || big.Duration <= 0 || big.CPU <= 10*time.Millisecond || big.PeakMemory < 95<<20 || big.PeakMemory > 1<<30 {
+			return 2
+		}
+		if small.PeakMemory > 50<<20 || small.CPU > big.CPU {
+			return 3
+		}
+		return 0
+	}
+}
+
+func TestMeasures(t *testing.T) {
+	for _, level := range []string{"auto", "group"} {
+		cmd := exec.Command("/proc/self/exe")
+		cmd.Env = asHelper("measure", LevelVar+"="+level)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", level, err, out)
+		}
+	}
 }
 
 func TestStop(t *testing.T) {
@@ -247,13 +294,13 @@ func TestStdin(t *testing.T) {
 		{"none", "cat; echo end", "end", nil, 0},
 		{"empty", "cat; echo end", "end", []byte{}, 0},
 		{"closed, keeps running", "exec <&-; sleep 0.3; echo end", "end", big, 0},
-		{"grandchild holds it", "setsid sleep M <&0 & exit 0", "", big, 0},
+		{"grandchild holds it", "setsid sleep @ <&0 & exit 0", "", big, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			eachLevel(t, func(t *testing.T, c *controller) {
 				t.Parallel()
 				out := outFile(t)
-				s := sh(strings.ReplaceAll(tc.script, "M", mark()))
+				s := sh(strings.ReplaceAll(tc.script, "@", mark()))
 				s.Stdin, s.Stdout, s.Grace = tc.in, out, time.Second
 				r := c.mustRun(t, s)
 				if got := content(t, out); r.ExitCode != tc.code || got != tc.out || r.Signal != "" || r.Abandoned {
@@ -308,7 +355,7 @@ func TestExtraFiles(t *testing.T) {
 		if r := c.mustRun(t, s); !r.OK() {
 			t.Errorf("got %+v", r)
 		}
-		// 0 to 3, and the one ls reads the folder by.
+		// 0 to 3, and the one ls reads the folder by: nothing else is inherited.
 		if got := strings.Fields(content(t, out)); len(got) != 2 || got[0] != "three" || got[1] != "5" {
 			t.Errorf("descriptor 3 got %q", got)
 		}

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // oomKills reads the machine's count of OOM kills. A process that got KILL
@@ -51,4 +53,13 @@ func readOOMKills() int64 {
 		}
 	}
 	return 0
+}
+
+// ownPeak is the largest size this process ever had, in KiB.
+func ownPeak() int64 {
+	var ru unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &ru) != nil {
+		return 0
+	}
+	return ru.Maxrss
 }
