@@ -82,7 +82,7 @@ type Worker interface {
 	Check(ctx context.Context, held []Ref) (BeatReport, error)
 	// Log opens the handler's log of this claim for writing, earlier attempts'
 	// logs moved aside. It is also read by others while it grows.
-	Log(ctx context.Context, c *Claim) (io.WriteCloser, error)
+	Log(ctx context.Context, c *Claim) (LogFile, error)
 	// StagedArtifact measures and flushes what the handler left; nil when nothing.
 	StagedArtifact(ctx context.Context, c *Claim) (*Artifact, error)
 	// Result reads what the handler left at ResultPath; nil when nothing.
@@ -99,6 +99,13 @@ type Worker interface {
 	Flush(ctx context.Context) error
 	// Close flushes, releases the worker's proof of life and what it holds.
 	Close(ctx context.Context) error
+}
+
+// LogFile is a log under way. WriteAt is for a writer that keeps head and tail
+// within a bound and so writes the end again.
+type LogFile interface {
+	io.WriteCloser
+	io.WriterAt
 }
 
 // EnqueueOptions say what happens when an id is in use, and under which claim.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"sync"
 	"time"
@@ -307,7 +306,7 @@ func (w *worker) claimed(c *beeyard.Claim) (*liveClaim, error) {
 }
 
 // Log opens the handler's log of this claim.
-func (w *worker) Log(ctx context.Context, c *beeyard.Claim) (io.WriteCloser, error) {
+func (w *worker) Log(ctx context.Context, c *beeyard.Claim) (beeyard.LogFile, error) {
 	return w.run.openLog(ctx, c)
 }
 
