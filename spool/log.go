@@ -21,7 +21,7 @@ const keptLogs = 10
 // claim's and becomes <task>~<n>.log, n being that attempt's number, or
 // <task>~<n>.<k>.log beside it; past keptLogs the last is replaced. Nothing is
 // flushed: a log that a power cut shortens costs nobody a promise.
-func (r *Run) openLog(ctx context.Context, c *beeyard.Claim) (io.WriteCloser, error) {
+func (r *Run) openLog(ctx context.Context, c *beeyard.Claim) (beeyard.LogFile, error) {
 	id := c.Task.ID
 	if err := beeyard.CheckStoredID(id); err != nil {
 		return nil, err
@@ -59,18 +59,14 @@ func (r *Run) rotateLog(name, base string) error {
 	return ignoreMissing(r.artifacts.Rename(name, r.artifacts, base+"."+strconv.Itoa(keptLogs)+".log"))
 }
 
-// logFile is a log that is written from its start. It offers WriteAt too, for a
-// writer that keeps head and tail within a bound and so writes the end again.
+// logFile is a log that is written from its start.
 type logFile struct {
 	mu  sync.Mutex
 	f   durable.File
 	end int64
 }
 
-var (
-	_ io.WriteCloser = (*logFile)(nil)
-	_ io.WriterAt    = (*logFile)(nil)
-)
+var _ beeyard.LogFile = (*logFile)(nil)
 
 func (l *logFile) Write(p []byte) (int, error) {
 	l.mu.Lock()
@@ -97,17 +93,6 @@ func (l *logFile) writeAt(p []byte, off int64) (int, error) {
 		return n, fmt.Errorf("write log: %w", err)
 	}
 	return n, nil
-}
-
-// Truncate cuts the log; what is written next goes behind the cut.
-func (l *logFile) Truncate(size int64) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err := l.f.Truncate(size); err != nil {
-		return fmt.Errorf("cut log: %w", err)
-	}
-	l.end = min(l.end, size)
-	return nil
 }
 
 func (l *logFile) Close() error { return l.f.Close() }
