@@ -73,7 +73,8 @@ func (s *linesSlot) Do(ctx context.Context, j Job) (Done, error) {
 	begun := s.h.Clock.Now()
 	text, err := s.p.Do(ctx, line, j.Timeout)
 	took := s.h.Clock.Now().Sub(begun)
-	if s.p != nil && err == nil && log.used {
+	if err == nil {
+		// What it says between tasks is nobody's, and this log is about to close.
 		s.p.SetStderr(nil)
 	}
 	var died *proc.DiedError
@@ -146,11 +147,9 @@ func request(j Job) ([]byte, error) {
 type lazyLog struct {
 	open func() (Log, error)
 	log  Log
-	used bool
 }
 
 func (l *lazyLog) Write(b []byte) (int, error) {
-	l.used = true
 	if l.log == nil {
 		log, err := l.open()
 		if err != nil {

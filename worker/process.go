@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"beeyard"
+	"beeyard/internal/durable"
 	"beeyard/internal/proc"
 )
 
@@ -72,7 +73,7 @@ func (s *processSlot) Do(ctx context.Context, j Job) (Done, error) {
 	p, err := proc.Start(ctx, proc.Spec{
 		Path: path, Args: args, Dir: s.h.Dir, Env: append(s.h.Env[:len(s.h.Env):len(s.h.Env)], taskEnv(j)...),
 		Stdin: append(line, '\n'), Stdout: out.Stdout(), Stderr: out.Stderr(),
-		Timeout: j.Timeout, Grace: j.Grace, Sandbox: s.h.sandbox(j.Claim),
+		Timeout: j.Timeout, Grace: j.Grace, Sandbox: s.h.sandbox(j.Claim, path),
 	})
 	if err != nil {
 		return Done{}, errors.Join(err, out.Close())
@@ -94,11 +95,23 @@ func doneOf(r proc.Result, log Log) Done {
 // stderrLines are kept in the record.
 const stderrLines = 20
 
-func (h *Process) sandbox(c *beeyard.Claim) *proc.Sandbox {
+// sandbox lets a handler write into its claim's directory alone and read the
+// system, its own folder and its run: not the user's home, no other run. There
+// is no network.
+func (h *Process) sandbox(c *beeyard.Claim, program string) *proc.Sandbox {
 	if !h.Sandbox {
 		return nil
 	}
-	return &proc.Sandbox{WriteDirs: []string{filepath.Dir(c.ArtifactPath)}, ReadDirs: []string{"/"}, NetworkOff: true}
+	read := []string{c.RunDir, filepath.Dir(program)}
+	for _, d := range []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/opt", "/dev", "/proc"} {
+		if durable.IsFolder(d) {
+			read = append(read, d)
+		}
+	}
+	if h.Dir != "" {
+		read = append(read, h.Dir)
+	}
+	return &proc.Sandbox{WriteDirs: []string{filepath.Dir(c.ArtifactPath)}, ReadDirs: read, NetworkOff: true}
 }
 
 // taskEnv is what a handler is told of its task: names and paths, never text
