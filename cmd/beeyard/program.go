@@ -117,7 +117,7 @@ func (p *program) root() *cobra.Command {
 // commands lists what registers commands, one function a file.
 func (p *program) commands() []func(*cobra.Command) {
 	return []func(*cobra.Command){
-		p.addVersion, p.addConfig,
+		p.addVersion, p.addConfig, p.addWork, p.addEach,
 	}
 }
 
