@@ -14,7 +14,7 @@ import (
 // SandboxStatus: ask it, and tell the user.
 //
 // A sandboxed program cannot gain privileges (setuid programs run as its
-// user), and may read and run what is in the system's folders: see systemDirs.
+// user; root has only the rights over files that root is used to), and may read and run what is in the system's folders: see systemDirs.
 type Sandbox struct {
 	// WriteDirs are folders under which everything may be changed, and files
 	// that may be written. They must exist.
@@ -87,6 +87,9 @@ func (s *Sandbox) restrict(program string) error {
 		if err := config.BestEffort().Restrict(rules...); err != nil {
 			return fmt.Errorf("restrict by Landlock: %w", err)
 		}
+	}
+	if err := dropCapabilities(); err != nil {
+		return err
 	}
 	if s.NetworkOff && socketFilterWorks() {
 		if err := denySockets(); err != nil {
