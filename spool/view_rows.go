@@ -1,0 +1,174 @@
+package spool
+
+import (
+	"context"
+	"slices"
+
+	"beeyard"
+)
+
+// row is one task that matches a query.
+type row struct {
+	s   sighting
+	key rowKey
+	q   *quarantined // set for what lies in quarantine/
+}
+
+// rowBuilder gathers what matches.
+type rowBuilder struct {
+	r    *Run
+	m    *matcher
+	j    *judge
+	rows []row
+	// uncounted rows match, but no key of theirs is needed.
+	extra int
+}
+
+func (b *rowBuilder) total() int { return len(b.rows) + b.extra }
+
+// body adds the task if it matches by state and body.
+func (b *rowBuilder) body(s *sighting, x *sightedBody) error {
+	if x.task == nil {
+		return b.unreadable(s, x)
+	}
+	if !b.m.wants(b.j.state(x.task, s.place, true)) || !b.m.body(x.task) {
+		return nil
+	}
+	key := openKey(x)
+	if s.place == beeyard.PlaceDone || s.place == beeyard.PlaceFailed {
+		key = timeKey(groupEnded, x.info.ModTime, s.id, string(s.place))
+	}
+	b.rows = append(b.rows, row{s: *s, key: key})
+	return nil
+}
+
+// unreadable adds what is known by its name only.
+func (b *rowBuilder) unreadable(s *sighting, x *sightedBody) error {
+	t := &beeyard.Task{ID: s.id}
+	state := b.j.state(t, s.place, false)
+	if !b.m.wants(state) || !b.m.body(t) {
+		return nil
+	}
+	var key rowKey
+	switch {
+	case state == beeyard.StateQuarantined:
+		key = timeKey(groupQuarantined, x.info.ModTime, s.id, string(s.place))
+	case state.Finished():
+		key = timeKey(groupEnded, x.info.ModTime, s.id, string(s.place))
+	default:
+		key = openKey(&sightedBody{task: t})
+	}
+	b.rows = append(b.rows, row{s: *s, key: key})
+	return nil
+}
+
+// open adds the tasks in pending, held and claimed.
+func (b *rowBuilder) open(ctx context.Context, seen []sighting) error {
+	var waiting, claimed []sighting
+	for _, s := range seen {
+		switch s.place {
+		case beeyard.PlacePending, beeyard.PlaceHeld:
+			waiting = append(waiting, s)
+		case beeyard.PlaceClaimed:
+			if b.m.wants(beeyard.StateClaimed) {
+				claimed = append(claimed, s)
+			}
+		}
+	}
+	if err := b.r.eachBody(ctx, claimed, parseTask, b.body); err != nil {
+		return err
+	}
+	switch {
+	case !b.m.wantsOpen() && !b.m.wants(beeyard.StateQuarantined):
+		return nil
+	case b.m.q.Text != "": // the index keeps no payload
+		return b.r.eachBody(ctx, waiting, parseTask, b.body)
+	}
+	return b.r.eachWaiting(ctx, waiting, b.body)
+}
+
+// ended adds finished tasks. Without a filter on bodies none is read, but for
+// telling failed from canceled where only one of them is asked for; keys says
+// whether anybody needs to know where they stand.
+func (b *rowBuilder) ended(ctx context.Context, seen []sighting, keys bool) error {
+	var want []sighting
+	failed, canceled := b.m.wants(beeyard.StateFailed), b.m.wants(beeyard.StateCanceled)
+	for _, s := range seen {
+		if s.place == beeyard.PlaceDone && b.m.wants(beeyard.StateDone) || s.place == beeyard.PlaceFailed && (failed || canceled) {
+			want = append(want, s)
+		}
+	}
+	if b.m.byBody() {
+		return b.r.eachBody(ctx, want, parseTask, b.body)
+	}
+	if failed != canceled {
+		at := func(s sighting) bool { return s.place == beeyard.PlaceFailed }
+		ends, err := b.r.endsOf(ctx, want, at)
+		if err != nil {
+			return err
+		}
+		kept := want[:0]
+		for i, s := range want {
+			if !at(s) || ends[i] == beeyard.StateFailed == failed {
+				kept = append(kept, s)
+			}
+		}
+		want = kept
+	}
+	if !keys {
+		b.extra += len(want)
+		return nil
+	}
+	return b.timed(ctx, want)
+}
+
+// timed adds rows that only their modification time places.
+func (b *rowBuilder) timed(ctx context.Context, want []sighting) error {
+	rows := make([]row, len(want))
+	gone := make([]bool, len(want))
+	err := parallel(ctx, len(want), func(i int) error {
+		s := &want[i]
+		info, err := b.r.place(s.place).Stat(s.name())
+		if missing(err) {
+			gone[i] = true
+			return nil
+		}
+		rows[i] = row{s: *s, key: timeKey(groupEnded, info.ModTime, s.id, string(s.place))}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for i := range rows {
+		if gone[i] {
+			if err := b.r.eachMoved(ctx, want[i].id, b.body); err != nil {
+				return err
+			}
+			continue
+		}
+		b.rows = append(b.rows, rows[i])
+	}
+	return nil
+}
+
+func (b *rowBuilder) quarantined(ctx context.Context) error {
+	if !b.m.wants(beeyard.StateQuarantined) {
+		return nil
+	}
+	return b.r.eachQuarantined(ctx, func(q quarantined) bool {
+		if b.m.body(&beeyard.Task{ID: q.id}) {
+			b.rows = append(b.rows, row{q: &q, key: timeKey(groupQuarantined, q.at, q.id, q.name)})
+		}
+		return true
+	})
+}
+
+// after drops what a cursor has passed and sorts the rest.
+func (b *rowBuilder) after(c *rowKey) []row {
+	rows := b.rows
+	if c != nil {
+		rows = slices.DeleteFunc(slices.Clone(rows), func(r row) bool { return compareKeys(&r.key, c) <= 0 })
+	}
+	slices.SortFunc(rows, func(a, b row) int { return compareKeys(&a.key, &b.key) })
+	return rows
+}
