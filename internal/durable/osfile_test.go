@@ -251,7 +251,7 @@ func TestChildInheritsFile(t *testing.T) {
 	cmd := exec.Command("/bin/sh", "-c", "echo hello")
 	cmd.Stdout = f.OS()
 	must(t, cmd.Run())
-	if f.OS() != f.OS() {
+	if a, b := f.OS(), f.OS(); a != b {
 		t.Error("two files own one descriptor")
 	}
 	must(t, f.Close())
