@@ -177,7 +177,7 @@ func (st *stepper) replaceMissing() {
 			return
 		case !st.on(missingUnderLock) && !p.found:
 			p.cont = 0
-			d.out[p.r] = st.retryRecord(p.seen, d.claim)
+			d.out[p.r] = st.retryRecord(d.kind, p.seen, d.claim)
 			p.rec, p.pc = d.out[p.r], finishDone
 		case d.taken == 0 || d.takenR != p.r:
 			p.pc = p.ret
@@ -186,14 +186,18 @@ func (st *stepper) replaceMissing() {
 		case d.out[p.r] != 0:
 			p.pc = finishRead
 		default:
-			d.out[p.r] = st.retryRecord(d.taken, d.claim)
+			d.out[p.r] = st.retryRecord(d.kind, d.taken, d.claim)
 			p.rec, p.pc = d.out[p.r], finishDone
 		}
 		p.found = false
 	})
 }
 
-func (st *stepper) retryRecord(b body, token uint8) record {
+func (st *stepper) retryRecord(kind dirKind, b body, token uint8) record {
+	if kind == operateDir && st.on(operationGoesBack) {
+		o, to := whereItWas(b)
+		return newRecord(b.settled(o, token, false, false), to)
+	}
 	if b.attempt()+1 >= st.MaxAttempts {
 		return newRecord(b.settled(failedForGood, token, false, false), toFailed)
 	}

@@ -31,6 +31,8 @@ const (
 	helpedLooks
 	heldIsCopy
 	missingUnderLock
+	helpedSyncs
+	reapSyncsRecord
 
 	// And these are orders within its steps that it words in passing.
 	otherBootLooks
@@ -64,6 +66,8 @@ var ruleNames = map[rule]string{
 	answerByRecord:         "a helped writer compares the record, not the token alone",
 	heldIsCopy:             "a claim looks for a copy in held too",
 	helpedLooks:            "a writer whose record another finisher moved looks where it went",
+	helpedSyncs:            "what another finisher published is synced before it is relied on",
+	reapSyncsRecord:        "a reaper syncs the whole record that it decides with",
 	missingUnderLock:       "a missing record is replaced under the lock of the look",
 	otherBootLooks:         "a missing record of another boot is looked for",
 	lookInOrder:            "a look goes pending, held, claimed, failed, done",

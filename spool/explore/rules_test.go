@@ -1,9 +1,6 @@
 package explore
 
-import (
-	"strings"
-	"testing"
-)
+import "testing"
 
 // counterexamples names, for each rule, the scenario in which the protocol
 // cannot do without it.
@@ -100,7 +97,7 @@ var counterexamples = map[rule][]Scenario{
 // for it must then break an invariant, and must not while it is there.
 func TestEachRuleIsNecessary(t *testing.T) {
 	for _, r := range ruleList {
-		t.Run(strings.ReplaceAll(ruleNames[r], " ", "_"), func(t *testing.T) {
+		t.Run(underscored(ruleNames[r]), func(t *testing.T) {
 			necessary(t, r, counterexamples[r])
 		})
 	}
@@ -175,7 +172,7 @@ var mends = map[rule][]Scenario{
 // TestEachMendIsNecessary does the same for the mends.
 func TestEachMendIsNecessary(t *testing.T) {
 	for r := lateByRev; r <= missingUnderLock; r <<= 1 {
-		t.Run(strings.ReplaceAll(ruleNames[r], " ", "_"), func(t *testing.T) {
+		t.Run(underscored(ruleNames[r]), func(t *testing.T) {
 			necessary(t, r, mends[r])
 		})
 	}
@@ -184,7 +181,7 @@ func TestEachMendIsNecessary(t *testing.T) {
 // TestEachOrderIsNecessary does the same for orders within the steps.
 func TestEachOrderIsNecessary(t *testing.T) {
 	for r := otherBootLooks; ruleNames[r] != ""; r <<= 1 {
-		t.Run(strings.ReplaceAll(ruleNames[r], " ", "_"), func(t *testing.T) {
+		t.Run(underscored(ruleNames[r]), func(t *testing.T) {
 			necessary(t, r, counterexamples[r])
 		})
 	}

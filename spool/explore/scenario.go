@@ -50,7 +50,6 @@ type Scenario struct {
 	CutLoses                    bool  // the reboot is a power cut: names in D that no fsync covered may be gone
 	CutDoubles                  bool  // the restart is a power cut that may bring an old name back beside the new one (btrfs)
 	SplitListing                bool  // one directory's listing is no atomic step (NFS)
-	Nightly                     bool  // too large for every run
 }
 
 // model is a scenario under a set of rules.

@@ -172,7 +172,7 @@ var scenarios = []Scenario{
 		Name: "cancel of a running claim",
 		Actors: []Actor{
 			{Role: canceler}, {Role: worker, Outcomes: []outcome{succeeded, retried}, Single: true},
-			{Role: worker}, {Role: reaper}, {Role: reaper},
+			{Role: worker}, {Role: reaper},
 		},
 		Pending: 1,
 	},
@@ -180,7 +180,7 @@ var scenarios = []Scenario{
 		Name: "a listing that is no snapshot",
 		Actors: []Actor{
 			{Role: worker, Outcomes: []outcome{succeeded, retried}, Art: true, Single: true},
-			{Role: worker}, {Role: reaper, Times: 2}, {Role: reaper},
+			{Role: worker}, {Role: reaper, Times: 2},
 		},
 		Pending: 1, SplitListing: true,
 	},
