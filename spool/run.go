@@ -55,8 +55,12 @@ const lockWait = 60 * time.Second
 // Create makes a run's folders and its checkpoint. ErrExists when there is a
 // run at path already. On nil folders and checkpoint are durable.
 func Create(path string, c beeyard.Checkpoint, o Options, clk clock.Clock) (*Run, error) {
-	if err := durable.MkdirAll(path, folderMode); err != nil {
+	dir, err := durable.MkdirAll(path, folderMode)
+	if err != nil {
 		return nil, fmt.Errorf("make run folder: %w", err)
+	}
+	if err := dir.Close(); err != nil {
+		return nil, fmt.Errorf("close run folder: %w", err)
 	}
 	r, err := openRun(path, o, clk, true)
 	if err != nil {
