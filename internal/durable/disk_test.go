@@ -34,6 +34,9 @@ func TestDiskFull(t *testing.T) {
 	must(t, WriteFile(d, "state", []byte("old"), 0o600))
 	err := WriteFile(d, "state", bytes.Repeat([]byte("x"), 5<<20), 0o600)
 	wantErr(t, "5 MiB on 1 MiB", err, unix.ENOSPC)
+	if !NoSpace(err) || NoSpace(unix.EIO) || NoSpace(nil) {
+		t.Error("NoSpace")
+	}
 	err = WriteExcl(d, "new", bytes.Repeat([]byte("x"), 5<<20), 0o600)
 	wantErr(t, "5 MiB on 1 MiB", err, unix.ENOSPC)
 	if content(t, d, "state") != "old" || len(names(t, d)) != 1 {
