@@ -112,20 +112,34 @@ func (f *File) openError(err error) error {
 // On an error the file is as it was, unless the error is of the very last step,
 // the flush of the folder. Waiting for the lock ends with ctx.
 func (f *File) Update(ctx context.Context, change func(*Document) Outcome) (Outcome, error) {
+	out := Outcome{}
+	err := f.locked(ctx, func(dir durable.Dir) (err error) {
+		out, err = f.update(dir, change)
+		return err
+	})
+	return out, err
+}
+
+// locked calls do while the flock is held.
+func (f *File) locked(ctx context.Context, do func(durable.Dir) error) error {
 	dir, err := f.openFolder()
 	if err != nil {
-		return Outcome{}, f.openError(err)
+		return f.openError(err)
 	}
 	defer dir.Close()
 	unlock, err := dir.Lock(ctx, f.LockName())
+	if errors.Is(err, durable.ErrLocked) {
+		return &beeyard.Error{Op: "lock ledger", ID: f.Path(), Err: errors.Join(beeyard.ErrTimeout, err),
+			Hint: "another process is writing it; try again, or find who holds the .lock file open"}
+	}
 	if err != nil {
-		if errors.Is(err, durable.ErrLocked) {
-			err = &beeyard.Error{Op: "lock ledger", ID: f.Path(), Err: errors.Join(beeyard.ErrTimeout, err),
-				Hint: "another process is writing it; try again, or find who holds the .lock file open"}
-		}
-		return Outcome{}, err
+		return fmt.Errorf("lock ledger: %w", err)
 	}
 	defer unlock()
+	return do(dir)
+}
+
+func (f *File) update(dir durable.Dir, change func(*Document) Outcome) (Outcome, error) {
 	d, err := f.load(dir)
 	if err != nil {
 		return Outcome{}, err
@@ -140,10 +154,14 @@ func (f *File) Update(ctx context.Context, change func(*Document) Outcome) (Outc
 	if f.spelling == Native && d.Schema() != schemaVersion {
 		return newer(d.Schema()), nil
 	}
-	if err := durable.ReplaceFile(dir, f.name, d.Bytes(f.spelling), filePerm); err != nil {
-		return Outcome{}, fmt.Errorf("write ledger: %w", err)
+	return out, f.store(dir, d.Bytes(f.spelling))
+}
+
+func (f *File) store(dir durable.Dir, data []byte) error {
+	if err := durable.ReplaceFile(dir, f.name, data, filePerm); err != nil {
+		return fmt.Errorf("write ledger: %w", err)
 	}
-	return out, nil
+	return nil
 }
 
 // newer refuses to write a version whose rules are not known here: a field that
@@ -164,20 +182,14 @@ func (f *File) openFolder() (durable.Dir, error) {
 // Clean removes temporary files that a killed writer of this ledger left. It
 // holds the lock, under which no writer of it can be alive.
 func (f *File) Clean(ctx context.Context) error {
-	dir, err := durable.OpenRoot(f.folder)
-	if err != nil {
-		return f.openError(err)
-	}
-	defer dir.Close()
-	unlock, err := dir.Lock(ctx, f.LockName())
-	if err != nil {
-		return err
-	}
-	defer unlock()
+	return f.locked(ctx, f.clean)
+}
+
+func (f *File) clean(dir durable.Dir) error {
 	prefix := durable.TempName(f.name)
 	prefix = prefix[:len(prefix)-16] // all but the random end
 	var names []string
-	err = dir.Each(func(e durable.Entry) bool {
+	err := dir.Each(func(e durable.Entry) bool {
 		if durable.IsTemp(e.Name) && len(e.Name) == len(prefix)+16 && e.Name[:len(prefix)] == prefix {
 			names = append(names, e.Name)
 		}
