@@ -84,7 +84,11 @@ func openRun(path string, o Options, clk clock.Clock, create bool) (*Run, error)
 	if err != nil {
 		return nil, fmt.Errorf("resolve %s: %w", path, err)
 	}
-	root, err := durable.OpenRoot(abs)
+	var opts []durable.RootOption
+	if o.ReadOnly {
+		opts = append(opts, durable.ReadOnly())
+	}
+	root, err := durable.OpenRoot(abs, opts...)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, &beeyard.Error{Op: "open run", ID: path, Err: beeyard.Because(beeyard.ErrNotFound, "there is no such folder"),
