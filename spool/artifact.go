@@ -100,7 +100,9 @@ func (r *Run) known(ctx context.Context, task string) error {
 // OpenArtifact opens a file of artifacts/ by its name there. A link, or
 // anything else that is not a regular file, is ErrNotAllowed.
 func (r *Run) OpenArtifact(_ context.Context, name string) (beeyard.ArtifactReader, error) {
-	fail := func(err error, hint string) error { return &beeyard.Error{Op: "open artifact", ID: name, Err: err, Hint: hint} }
+	fail := func(err error, hint string) error {
+		return &beeyard.Error{Op: "open artifact", ID: name, Err: err, Hint: hint}
+	}
 	if !artifactName(name) {
 		return nil, fail(beeyard.Because(beeyard.ErrUsage, "it cannot be the name of an artifact"), "name one as the list of artifacts shows it")
 	}

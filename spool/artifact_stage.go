@@ -108,7 +108,9 @@ func (r *Run) stagedArtifact(dir durable.Dir, id string) (*beeyard.Artifact, err
 }
 
 // digest measures a file.
-func digest(dir durable.Dir, name string) (*beeyard.Artifact, error) { return measure(dir, name, false) }
+func digest(dir durable.Dir, name string) (*beeyard.Artifact, error) {
+	return measure(dir, name, false)
+}
 
 func measure(dir durable.Dir, name string, flush bool) (_ *beeyard.Artifact, err error) {
 	f, err := dir.Open(name)

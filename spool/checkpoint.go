@@ -100,10 +100,7 @@ func (r *Run) InitCheckpoint(ctx context.Context, c beeyard.Checkpoint) (*beeyar
 		if err != nil {
 			return nil, err
 		}
-		there := make(map[string]bool, len(fresh))
-		for _, id := range fresh {
-			there[id] = true
-		}
+		there := setOf(fresh)
 		c.CompletedTasks = appendIDs(nil, c.CompletedTasks)
 		c.CompletedTasks = slices.DeleteFunc(c.CompletedTasks, func(id string) bool { return !there[id] })
 		c.CompletedTasks = appendIDs(c.CompletedTasks, fresh)
@@ -151,13 +148,15 @@ type status struct {
 }
 
 func newStatus(raw []byte, info durable.Info, cp *beeyard.Checkpoint) *status {
-	return &status{raw: raw, info: info, cp: cp, set: sync.OnceValue(func() map[string]bool {
-		set := make(map[string]bool, len(cp.CompletedTasks))
-		for _, id := range cp.CompletedTasks {
-			set[id] = true
-		}
-		return set
-	})}
+	return &status{raw: raw, info: info, cp: cp, set: sync.OnceValue(func() map[string]bool { return setOf(cp.CompletedTasks) })}
+}
+
+func setOf(ids []string) map[string]bool {
+	set := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		set[id] = true
+	}
+	return set
 }
 
 // completed is the set of ids that the state lists; nil of none.

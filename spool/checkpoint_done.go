@@ -116,7 +116,7 @@ func (r *Run) reconcile(ctx context.Context) error {
 		if err := r.syncDone(); err != nil {
 			return nil, err
 		}
-		return r.withCompleted(old, fresh, nil), nil
+		return r.withCompleted(old.cp, set, fresh, nil), nil
 	})
 	if err != nil {
 		return checkpointError("reconcile checkpoint", r.id, err)
@@ -183,13 +183,14 @@ func (r *Run) aheadOfDone(set map[string]bool) ([]string, error) {
 	return ahead, nil
 }
 
-// withCompleted is the checkpoint with ids added and failures noted in risk.
-func (r *Run) withCompleted(old *status, ids []string, failures []failure) *beeyard.Checkpoint {
-	next := *old.cp
-	if next.CompletedTasks = slices.Concat(old.cp.CompletedTasks, ids); len(old.completed()) < len(old.cp.CompletedTasks) {
-		next.CompletedTasks = appendIDs(nil, next.CompletedTasks)
+// withCompleted is the checkpoint with ids added and failures noted in risk;
+// listed is the set of the ids that it lists.
+func (r *Run) withCompleted(cp *beeyard.Checkpoint, listed map[string]bool, ids []string, failures []failure) *beeyard.Checkpoint {
+	next := *cp
+	if next.CompletedTasks = slices.Concat(cp.CompletedTasks, ids); len(listed) < len(cp.CompletedTasks) {
+		next.CompletedTasks = appendIDs(nil, next.CompletedTasks) // another's duplicates
 	}
-	next.Risk = withFailures(old.cp.Risk, failures, ids)
+	next.Risk = withFailures(cp.Risk, failures, ids)
 	next.Timestamp = beeyard.FormatTime(r.clk.Now())
 	return &next
 }

@@ -47,6 +47,11 @@ type folder struct {
 	done  bool          // Close was called: no goroutine any more
 	next  time.Duration // by clock.Elapsed: no write before that
 	fails int
+
+	// listed is what listedIn lists, kept from write to write: making it anew
+	// would be half of what a write of a long list costs. Whoever has the turn.
+	listed   map[string]bool
+	listedIn *beeyard.Checkpoint
 }
 
 func (f *folder) init() {
@@ -156,26 +161,20 @@ func (r *Run) flushOwed(ctx context.Context) error {
 // fold adds those of the ids that are in done/ now: one that a retry has taken
 // out again since is not done.
 func (r *Run) fold(ctx context.Context, d debt) error {
-	_, err := r.editStatus(ctx, func(old *status) (*beeyard.Checkpoint, error) {
+	f := &r.chk.fold
+	var add []string
+	s, err := r.editStatus(ctx, func(old *status) (*beeyard.Checkpoint, error) {
 		if old == nil {
 			return nil, nil
 		}
-		listed, taken := old.completed(), map[string]bool{}
-		var add []string
-		for _, id := range d.ids {
-			if listed[id] || taken[id] {
-				continue
-			}
-			taken[id] = true
-			there, err := r.done.Exists(bodyName(id))
-			if err != nil {
-				return nil, fmt.Errorf("look into done: %w", err)
-			}
-			if there {
-				add = append(add, id)
-			}
+		if f.listed == nil || f.listedIn != old.cp {
+			f.listed, f.listedIn = setOf(old.cp.CompletedTasks), old.cp
 		}
-		next := r.withCompleted(old, add, d.failures)
+		var err error
+		if add, err = r.doneOf(d.ids, f.listed); err != nil {
+			return nil, err
+		}
+		next := r.withCompleted(old.cp, f.listed, add, d.failures)
 		if len(add) == 0 && next.Risk == old.cp.Risk {
 			return nil, nil
 		}
@@ -187,7 +186,34 @@ func (r *Run) fold(ctx context.Context, d debt) error {
 		}
 		return next, nil
 	})
-	return err
+	if err != nil || s == nil {
+		return err
+	}
+	for _, id := range add {
+		f.listed[id] = true
+	}
+	f.listedIn = s.cp
+	return nil
+}
+
+// doneOf gives those of ids that are in done/ and not listed, each once.
+func (r *Run) doneOf(ids []string, listed map[string]bool) ([]string, error) {
+	taken := make(map[string]bool, len(ids))
+	var add []string
+	for _, id := range ids {
+		if listed[id] || taken[id] {
+			continue
+		}
+		taken[id] = true
+		there, err := r.done.Exists(bodyName(id))
+		if err != nil {
+			return nil, fmt.Errorf("look into done: %w", err)
+		}
+		if there {
+			add = append(add, id)
+		}
+	}
+	return add, nil
 }
 
 // closeFold ends the goroutine and writes what is left.

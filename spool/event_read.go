@@ -96,7 +96,7 @@ func (r *Run) openEventCursor(info durable.Info, since time.Time) (*eventCursor,
 		if err != nil {
 			return nil, eventUnread(err)
 		}
-		c.in = bufio.NewReader(bytes.NewReader(data))
+		c.in = bufio.NewReaderSize(bytes.NewReader(data), len(data)+1)
 	} else {
 		f, err := r.events.Open(info.Name)
 		if err != nil {
