@@ -35,7 +35,14 @@ var (
 			p.reap(p.directory(0))
 		},
 	}
-	cutStories = []cutStory{enqueueStory, settleStory, retryStory, holdStory, cancelStory, decideStory}
+	retriedStory = cutStory{
+		"settle as a retry, then as done", place("pending", doc{id: "x"}),
+		func(p program) {
+			p.retries = true
+			p.work()
+		},
+	}
+	cutStories = []cutStory{enqueueStory, settleStory, retryStory, holdStory, cancelStory, retriedStory, decideStory}
 )
 
 // helpedStory is a settle in which a helper begins to finish as well, and dies or
@@ -174,7 +181,7 @@ func promise(end *cutFS) string {
 	case x.result == onHold && x.token != "before" && end.task("held/"+fileX) == nil,
 		x.result == canceled && end.task("failed/"+fileX) == nil:
 		return "a held or canceled task is not where it was put"
-	case done == nil:
+	case done == nil || !done.output:
 		return ""
 	}
 	a := end.read(artifactX)

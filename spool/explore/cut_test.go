@@ -20,8 +20,8 @@ func TestPowerCut(t *testing.T) {
 		t.Run(underscored(story.name), func(t *testing.T) { check(t, story) })
 	}
 	t.Run("settle_with_a_helper", func(t *testing.T) {
-		for n := 1; n <= 12; n++ {
-			check(t, helpedStory(n))
+		for _, story := range helpedStories() {
+			check(t, story)
 		}
 	})
 	t.Run("settle_of_a_worker_that_dies", func(t *testing.T) {
@@ -52,33 +52,46 @@ func TestEachFsyncIsNecessary(t *testing.T) {
 	}
 }
 
-// TestEachCutRuleIsNecessary leaves out the rules that only a power cut needs.
+// cutCounterexamples names, for each rule that a power cut needs, the stories
+// that break a promise without it. One of them must.
+var cutCounterexamples = map[rule][]cutStory{
+	otherBootLooks:    {settleStory},
+	lateByRev:         {retryStory},
+	heldIsCopy:        {holdStory},
+	operationGoesBack: {cancelStory},
+	reapSyncsRecord:   {decideStory},
+	helpedSyncs:       helpedStories(),
+}
+
+// TestEachCutRuleIsNecessary takes those rules away.
 func TestEachCutRuleIsNecessary(t *testing.T) {
-	for r, story := range map[rule]cutStory{
-		otherBootLooks:    settleStory,
-		lateByRev:         retryStory,
-		heldIsCopy:        holdStory,
-		operationGoesBack: cancelStory,
-		reapSyncsRecord:   decideStory,
-	} {
+	for r := rule(1); ruleNames[r] != ""; r <<= 1 {
+		stories := cutCounterexamples[r]
+		if stories == nil {
+			continue
+		}
 		t.Run(underscored(ruleNames[r]), func(t *testing.T) {
-			res := newModel(Scenario{}, r).cut(story, "", false)
-			if res.broken == "" {
-				t.Fatalf("without it %d states keep every promise", res.states)
+			found := false
+			for _, story := range stories {
+				res := newModel(Scenario{}, r).cut(story, "", false)
+				if res.broken != "" {
+					t.Logf("%s: %s", story.name, res.broken)
+					found = true
+				}
 			}
-			t.Log(res.broken)
+			if !found {
+				t.Fatal("without it every state keeps every promise")
+			}
 		})
 	}
-	t.Run(underscored(ruleNames[helpedSyncs]), func(t *testing.T) {
-		for n := 1; n <= 12; n++ {
-			res := newModel(Scenario{}, helpedSyncs).cut(helpedStory(n), "", false)
-			if res.broken != "" {
-				t.Logf("%s: %s", helpedStory(n).name, res.broken)
-				return
-			}
-		}
-		t.Fatal("without it every state keeps every promise")
-	})
+}
+
+func helpedStories() []cutStory {
+	var out []cutStory
+	for n := 1; n <= 12; n++ {
+		out = append(out, helpedStory(n))
+	}
+	return out
 }
 
 func underscored(s string) string { return strings.ReplaceAll(s, " ", "_") }

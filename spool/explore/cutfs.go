@@ -20,6 +20,9 @@ type doc struct {
 }
 
 func (d doc) String() string {
+	if d.id == "" {
+		return "artifact of " + d.token
+	}
 	return d.id + " rev " + strconv.Itoa(d.rev) + " attempt " + strconv.Itoa(d.attempt) + " " +
 		outcomeNames[d.result] + " by " + d.token
 }

@@ -28,6 +28,7 @@ type program struct {
 	fs   *cutFS
 	boot int
 
+	retries    bool                   // its handler's first run of x asks for another, and none leaves output
 	sameBoot   bool                   // the directories it reaps are of its own boot
 	beforeWork func()                 // called between recovery and the work that follows
 	helper     func(file, dir string) // another process that steps in once a claim is decided
@@ -90,7 +91,10 @@ func (p program) claim(file, dir string) {
 	}
 	p.fs.ran(d.id)
 	next := doc{id: d.id, rev: d.rev + 1, attempt: d.attempt + 1, token: dir, result: succeeded, to: toDone}
-	if d.id == "x" {
+	switch {
+	case p.retries && d.attempt == 0:
+		next.result, next.to = retried, toPending
+	case d.id == "x" && !p.retries:
 		next.output = true
 		p.fs.create(dir+"/x~artifact", doc{token: dir})
 		p.fs.sync(dir+"/x~artifact", syncArtifact)

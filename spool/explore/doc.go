@@ -26,4 +26,16 @@
 // releasing it with the last change under it. One directory's listing is one
 // step (a small directory is read by one getdents under the directory's lock);
 // looks into several directories are one step each, in the protocol's order.
+//
+// # Limits
+//
+// Archive, prune and quarantine of foreign files are not modelled; neither are
+// beats, which are the choice above. Three things the explorer shows not to hold
+// where an older reaper takes a claim whose owner lives, and no scenario claims
+// them: it may carry a task from claimed back to pending behind a look under the
+// lock, so that a native enqueue accepts its id again or a finish publishes a
+// follow-up again; and it may put a held task that an operation is just
+// canceling into pending. After a power cut that doubles a name (btrfs) a life
+// may run twice and is recorded once; its artifact may then be the other run's,
+// which the recorded digest shows.
 package explore

@@ -80,7 +80,7 @@ func (st *stepper) operateStep(a *Actor) {
 		})
 	case operateEnd:
 		st.do("answer", func(n *State, p *proc) {
-			if p.answer && (a.Role == holder || a.Role == canceler) {
+			if p.answer && (a.Role == holder || a.Role == canceler) && n.stands(p.rec) {
 				n.stopped |= bit(p.rec.body().life())
 			}
 			p.rest()
@@ -97,4 +97,18 @@ func (st *stepper) promote() {
 			p.rest()
 		})
 	}
+}
+
+// stands reports whether a published record is still the task's last word: a
+// resume may have come before the hold was answered.
+func (s *State) stands(rec record) bool {
+	if s.at(rec.target(), taskX).sameSettle(rec.body()) {
+		return true
+	}
+	for i := range s.dirs {
+		if x := s.dirs[i].x; x != 0 && x.sameSettle(rec.body()) {
+			return true
+		}
+	}
+	return false
 }

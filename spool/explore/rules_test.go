@@ -203,3 +203,13 @@ func necessary(t *testing.T, r rule, in []Scenario) {
 		t.Logf("%s: %v", sc.Name, res)
 	}
 }
+
+// TestEachRuleHasACounterexample keeps a rule from being added without a proof
+// that it is needed.
+func TestEachRuleHasACounterexample(t *testing.T) {
+	for r, name := range ruleNames {
+		if len(counterexamples[r])+len(mends[r])+len(cutCounterexamples[r]) == 0 {
+			t.Errorf("nothing shows that %q is necessary", name)
+		}
+	}
+}
