@@ -12,6 +12,15 @@ var nightlyScenarios = []Scenario{
 		Pending: 1, Crashes: 2,
 	},
 	{
+		Name: "slow single-shot claim, two reapers, a worker",
+		Actors: []Actor{
+			{Role: worker, Outcomes: []outcome{succeeded, retried, released}, Art: true, Single: true},
+			{Role: worker, Outcomes: []outcome{failedForGood}},
+			{Role: reaper}, {Role: reaper},
+		},
+		Pending: 1,
+	},
+	{
 		Name: "slow single-shot claim, two reapers, an older reaper, a crash",
 		Actors: []Actor{
 			{Role: worker, Outcomes: []outcome{succeeded, retried}, Art: true, Single: true},

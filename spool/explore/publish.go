@@ -4,7 +4,7 @@ package explore
 func (st *stepper) publish(a *Actor) {
 	p, d := st.me(), st.dir()
 	to := p.rec.target()
-	locked := to == toPending || to == toHeld
+	locked := (to == toPending || to == toHeld) && st.on(publishUnderLock)
 	if locked && !st.free() {
 		return
 	}

@@ -37,6 +37,7 @@ const (
 	// And these are orders within its steps that it words in passing.
 	otherBootLooks
 	lookInOrder
+	publishUnderLock
 	recordPublishedLast
 	listedAfterDone
 )
@@ -70,6 +71,7 @@ var ruleNames = map[rule]string{
 	reapSyncsRecord:        "a reaper syncs the whole record that it decides with",
 	missingUnderLock:       "a missing record is replaced under the lock of the look",
 	otherBootLooks:         "a missing record of another boot is looked for",
+	publishUnderLock:       "a record enters pending or held under the lock",
 	lookInOrder:            "a look goes pending, held, claimed, failed, done",
 	recordPublishedLast:    "the record is published after its follow-ups and artifact",
 	listedAfterDone:        "completed_tasks gets an id after done has it",

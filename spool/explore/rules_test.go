@@ -78,6 +78,10 @@ var counterexamples = map[rule][]Scenario{
 		Actors:  []Actor{{Role: enqueuer, Life: 2}, {Role: worker}},
 		Pending: 1,
 	}},
+	publishUnderLock: {{
+		Actors:  []Actor{{Role: enqueuer, Life: 2}, {Role: worker, Times: 2, Outcomes: []outcome{retried}}},
+		Pending: 1,
+	}},
 	recordPublishedLast: {{
 		Name:    "artifact",
 		Actors:  []Actor{{Role: worker, Art: true}, {Role: reaper}},
@@ -193,14 +197,18 @@ func necessary(t *testing.T, r rule, in []Scenario) {
 		t.Fatal("no scenario is meant for this rule")
 	}
 	for _, sc := range in {
+		name := sc.Name
+		if name != "" {
+			name += ": "
+		}
 		if res := newModel(sc, 0).search(); res.broken != none {
-			t.Fatalf("%s: with the rule: %v", sc.Name, res)
+			t.Fatalf("%swith the rule: %v", name, res)
 		}
 		res := newModel(sc, r).search()
 		if res.broken == none {
-			t.Fatalf("%s: without the rule %d states hold every invariant", sc.Name, res.states)
+			t.Fatalf("%swithout the rule %d states hold every invariant", name, res.states)
 		}
-		t.Logf("%s: %v", sc.Name, res)
+		t.Logf("%s%v", name, res)
 	}
 }
 

@@ -15,8 +15,7 @@ var scenarios = []Scenario{
 	{
 		Name: "slow single-shot claim, two reapers",
 		Actors: []Actor{
-			{Role: worker, Outcomes: []outcome{succeeded, retried, released}, Art: true, Single: true},
-			{Role: worker, Outcomes: []outcome{failedForGood}},
+			{Role: worker, Outcomes: []outcome{succeeded, released}, Art: true, Single: true},
 			{Role: reaper}, {Role: reaper},
 		},
 		Pending: 1,

@@ -7,7 +7,11 @@ func (st *stepper) claim(a *Actor) {
 			continue
 		}
 		task := uint8(task)
-		st.do("claim: rename pending/x.json to D/x.json", func(n *State, p *proc) {
+		label := "claim: rename pending/x.json to D/x.json"
+		if task == taskF {
+			label = "claim: rename pending/f.json to D/f.json"
+		}
+		st.do(label, func(n *State, p *proc) {
 			kind := workerDir
 			if a.Single {
 				kind = singleDir
