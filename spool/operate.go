@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"beeyard"
 	"beeyard/internal/durable"
@@ -78,7 +79,14 @@ func (r *Run) grab(ctx context.Context, d *claimDir, id string, from []beeyard.P
 				}
 				defer unlock()
 			}
-			return r.place(p).Rename(name, d.dir, name)
+			move := func() error { return r.place(p).Rename(name, d.dir, name) }
+			if p != beeyard.PlaceDone {
+				return move()
+			}
+			if there, err := r.done.Exists(name); err != nil || !there {
+				return errors.Join(err, fs.ErrNotExist)
+			}
+			return r.withoutCompleted(ctx, id, move)
 		}()
 		if err == nil {
 			return p, nil
@@ -149,8 +157,8 @@ func (r *Run) Unhold(ctx context.Context, id string) error {
 	return err
 }
 
-// Retry runs a finished task again, its history kept. Of a done task
-// completed_tasks keeps the id: it has run.
+// Retry runs a finished task again, its history kept. A done one leaves
+// completed_tasks, so what depends on it and has not started waits again.
 func (r *Run) Retry(ctx context.Context, id string, o beeyard.RetryOptions) error {
 	_, err := r.operate(ctx, id, []beeyard.Place{beeyard.PlaceFailed, beeyard.PlaceDone}, func(*beeyard.Task) (beeyard.Settlement, error) {
 		s := beeyard.Settlement{Outcome: beeyard.OutcomeRequeue, Tier: o.Tier, RetryAfter: o.After}

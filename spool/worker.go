@@ -56,6 +56,9 @@ func (r *Run) Attach(ctx context.Context, spec beeyard.WorkerSpec) (beeyard.Work
 	} else if _, err := w.freshDir(ctx); err != nil {
 		return nil, err
 	}
+	// A run that is closed has no worker: who forgot to close it must not keep
+	// its claims alive.
+	r.onClose(func() error { return w.Close(context.WithoutCancel(ctx)) })
 	return w, nil
 }
 
