@@ -270,8 +270,9 @@ func (st *stepper) artifactStep() {
 			case later:
 				p.pc = st.afterArtifact()
 			case rec == 0:
-				p.pc = finishUnlink
+				p.pc = finishPublish
 			case rec.body().outcome() != succeeded:
+				p.answer = false
 				p.rec, p.pc = rec, finishPublish
 			default:
 				st.loseArtifact(n, p)
@@ -287,6 +288,7 @@ func (st *stepper) loseArtifact(n *State, p *proc) {
 		b = p.seen
 	}
 	undoSuccess(n, p.rec.body())
+	p.answer = false
 	d.out[p.r] = newRecord(b.settled(retried, p.rec.body().token(), false, false), toPending)
 	p.rec, p.pc = d.out[p.r], finishPublish
 }

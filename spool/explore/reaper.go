@@ -47,7 +47,7 @@ func (st *stepper) visit() {
 
 func (st *stepper) reapClaim(d *dir, begin func(string, pc, func(*State, *proc))) {
 	if d.kind == olderDir {
-		if !st.free() || st.s.alive(uint8(st.p)) && int(d.owner) == st.p {
+		if !st.free() {
 			return
 		}
 		begin("rename claimed/<older>/x.json to an own D, under the lock", looking, func(n *State, p *proc) {
