@@ -36,8 +36,10 @@ func ParseJSON(data []byte) (Value, error) { return parseJSON(data, false) }
 
 // jsonParser reads JSON that was checked before: it does not look for errors.
 type jsonParser struct {
-	src string
-	pos int
+	src     string
+	pos     int
+	members []member // of the maps that are open inside a list
+	scratch []byte
 }
 
 func (p *jsonParser) space() {
@@ -136,12 +138,77 @@ func (p *jsonParser) canonicalList(dst []byte) []byte {
 			dst = append(dst, ", "...)
 		}
 		first = false
-		if p.src[p.pos] == '[' {
-			dst = p.canonicalList(dst)
-		} else {
-			dst = appendJSON(dst, p.value())
-		}
+		dst = p.canonicalValue(dst)
 	}
+}
+
+// canonicalValue appends the value at p, which is inside a list.
+func (p *jsonParser) canonicalValue(dst []byte) []byte {
+	switch p.src[p.pos] {
+	case '[':
+		return p.canonicalList(dst)
+	case '{':
+		return p.canonicalObject(dst)
+	default:
+		return appendJSON(dst, p.value())
+	}
+}
+
+// canonicalObject appends the map at p with sorted keys. A list may hold a
+// hundred thousand small maps, so none is built: the members are written in the
+// order they come, and moved only if that was not the order of their keys.
+func (p *jsonParser) canonicalObject(dst []byte) []byte {
+	p.pos++
+	start, base, sorted := len(dst), len(p.members), true
+	for {
+		p.space()
+		switch p.src[p.pos] {
+		case ',':
+			p.pos++
+			continue
+		case '}':
+			p.pos++
+			return p.arrange(dst, start, base, sorted)
+		}
+		m := member{key: unquote(p.literal()), from: len(dst)}
+		p.space()
+		p.pos++ // the colon
+		p.space()
+		dst = p.canonicalValue(append(appendQuoted(dst, m.key), ": "...))
+		m.to = len(dst)
+		if n := len(p.members); n > base && p.members[n-1].key >= m.key {
+			sorted = false
+		}
+		p.members = append(p.members, m)
+	}
+}
+
+// member is one written member of a map: dst[from:to].
+type member struct {
+	key      string
+	from, to int
+}
+
+// arrange puts the members from base on, written from start on, into order and
+// between braces. Of two with one key the last counts.
+func (p *jsonParser) arrange(dst []byte, start, base int, sorted bool) []byte {
+	members := p.members[base:]
+	written := append(p.scratch[:0], dst[start:]...)
+	if !sorted {
+		slices.SortStableFunc(members, func(a, b member) int { return strings.Compare(a.key, b.key) })
+	}
+	dst = append(dst[:start], '{')
+	for i, m := range members {
+		if i+1 < len(members) && members[i+1].key == m.key {
+			continue
+		}
+		if len(dst) > start+1 {
+			dst = append(dst, ", "...)
+		}
+		dst = append(dst, written[m.from-start:m.to-start]...)
+	}
+	p.members, p.scratch = p.members[:base], written
+	return append(dst, '}')
 }
 
 // appendJSON writes v on one line with sorted keys, as the older engine writes

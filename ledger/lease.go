@@ -49,8 +49,8 @@ func ttlOf(v Value) time.Duration {
 			minutes = f
 		}
 	}
-	const most = 1 << 31 // minutes, four thousand years
-	return time.Duration(min(max(minutes, -most), most) / 60 * float64(time.Second) * 3600)
+	const most = 1e8 // 190 years, near what a Duration holds
+	return time.Duration(min(max(minutes, -most), most) * float64(time.Minute))
 }
 
 func (d *Document) holds(writer string) bool {

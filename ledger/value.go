@@ -45,8 +45,13 @@ func IntValue(n int64) Value { return Value{kind: Int, text: strconv.FormatInt(n
 // BoolValue makes a boolean.
 func BoolValue(b bool) Value { return Value{kind: Bool, text: strconv.FormatBool(b)} }
 
-// MapValue makes a map of m, which it shares.
-func MapValue(m *Map) Value { return Value{kind: Mapping, m: m} }
+// MapValue makes a map of m, which it shares; null of a nil m.
+func MapValue(m *Map) Value {
+	if m == nil {
+		return Value{}
+	}
+	return Value{kind: Mapping, m: m}
+}
 
 // listValue makes a list of values.
 func listValue(vs []Value) Value {
