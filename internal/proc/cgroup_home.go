@@ -32,9 +32,9 @@ type cgroupHome struct {
 
 const idleMax = 64
 
-// cgroupNumber ends the names, and is the process's, not the home's: a name is
-// used once.
-var cgroupNumber atomic.Int64
+// treeNumber ends the names of cgroups and the marks of trees. It is the
+// process's: each is used once.
+var treeNumber atomic.Int64
 
 // stalePrefix begins the names of all our cgroups. The rest names the owner:
 // pid namespace, pid, start; then a number of its own.
@@ -152,7 +152,7 @@ func (h *cgroupHome) take() (*cgroup, error) {
 	}
 	h.made++
 	h.mu.Unlock()
-	return newCgroup(h, filepath.Join(h.dir, fmt.Sprintf("%s%d", h.prefix, cgroupNumber.Add(1))))
+	return newCgroup(h, filepath.Join(h.dir, fmt.Sprintf("%s%d", h.prefix, treeNumber.Add(1))))
 }
 
 // give takes a cgroup back. It reports false if the cgroup is not wanted.

@@ -7,7 +7,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -23,7 +22,6 @@ type groupHome struct {
 	// walk is false when /proc cannot be used: only the group can be signalled.
 	walk    bool
 	prefix  string
-	next    atomic.Int64
 	leaders sync.Map // pid → true, of those started here and not waited for
 }
 
@@ -44,7 +42,7 @@ func openGroupHome() (*groupHome, error) {
 }
 
 func (h *groupHome) newTree() *group {
-	return &group{home: h, mark: fmt.Sprintf("%s%d", h.prefix, h.next.Add(1))}
+	return &group{home: h, mark: fmt.Sprintf("%s%d", h.prefix, treeNumber.Add(1))}
 }
 
 type group struct {

@@ -58,7 +58,7 @@ func TestCleanStale(t *testing.T) {
 				if err := cmd.Start(); err != nil {
 					t.Fatal(err)
 				}
-				t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+				t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait(); CleanStale() })
 				eventually(t, "owner is ready", func() bool { return content(t, out) == "ready" })
 				// The setsid ones fork and exec in their own time.
 				eventually(t, "its trees run", func() bool { return len(running(m)) >= 4 })

@@ -27,7 +27,7 @@ func TestTimeoutEndsTree(t *testing.T) {
 		{"stopped leader", "echo hi; sleep @ & kill -STOP $$", 1},
 		{"busy", "echo hi; sleep @ & while :; do :; done", 1},
 		{"job control", "set -m; sleep @ & echo hi; wait", 1},
-		{"many", "i=0; while [ $i -lt 50 ]; do sleep @ & i=$((i+1)); done; echo hi; wait", 50},
+		{"many", "i=0; while [ $i -lt 20 ]; do sleep @ & i=$((i+1)); done; echo hi; wait", 20},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -168,7 +168,11 @@ func init() {
 		small := p.Wait()
 		Close()
 		fmt.Printf("%+v\n%+v\n", big, small)
-		if !big.OK() || big.Duration <= 0 || big.CPU <= 10*time.Millisecond || big.PeakMemory < 95<<20 || big.PeakMemory > 1<<30 {
+		if !big.OK() || big.Duration <= 0 || big.CPU <= 10*time.Millisecond {
+			return 4
+		}
+		// Known only if larger than ourselves.
+		if !raceDetector && (big.PeakMemory < 95<<20 || big.PeakMemory > 1<<30) {
 			return 2
 		}
 		if small.PeakMemory > 50<<20 || small.CPU > big.CPU {
