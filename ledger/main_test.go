@@ -82,6 +82,12 @@ func crashLedger() *Document {
 }
 
 func runChild(args []string) int {
+	if args[0] == "merge" {
+		if _, err := MergeFiles(args[1], args[2], args[3], at(noon)); err != nil {
+			return fail(err)
+		}
+		return 0
+	}
 	f, err := OpenFile(args[1], Native)
 	if err != nil {
 		return fail(err)

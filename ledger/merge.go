@@ -160,6 +160,8 @@ func (m *merger) item(key string, base, ours, theirs *Map) *Map {
 			} else {
 				m.field(out, base, ours, theirs, field, "", into)
 			}
+		case "updated_at":
+			m.pick(out, field, base.get(field), ours.get(field), theirs.get(field), into.theirs)
 		default:
 			m.field(out, base, ours, theirs, field, "", into)
 		}
