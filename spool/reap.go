@@ -60,6 +60,9 @@ func (r *Run) reap(ctx context.Context, o beeyard.ReapOptions, takeBack bool) (b
 		}
 		return context.Cause(ctx) == nil, nil
 	})
+	if !o.DryRun {
+		errs = append(errs, g.janitor())
+	}
 	r.saveSeen(!o.DryRun)
 	return g.report, errors.Join(append(errs, err)...)
 }

@@ -16,6 +16,27 @@ import (
 // it counts as one that cannot be judged by its time.
 const beatFuture = 2 * time.Second
 
+// janitor removes what writers that died left under temporary names, at most
+// once an hour: it lists whole folders.
+func (g *reaping) janitor() error {
+	g.seenMu.Lock()
+	due := g.janitorAt.IsZero() || g.now.Sub(g.janitorAt) > oldTemp
+	if due {
+		g.janitorAt = g.now
+	}
+	g.seenMu.Unlock()
+	if !due {
+		return nil
+	}
+	var errs []error
+	for _, d := range []durable.Dir{g.pending, g.held, g.artifacts, g.meta} {
+		if _, err := durable.CleanTemps(d, oldTemp, g.now); err != nil {
+			errs = append(errs, fmt.Errorf("remove temporary files: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // ownerGone: dead beyond doubt, or silent for longer than the limit.
 func (g *reaping) ownerGone(l life) bool {
 	switch l.State {

@@ -42,9 +42,11 @@ type Run struct {
 	seenMu  sync.Mutex
 	seen    map[string]seen // beats ahead of the clock, by claim directory
 	seenNew bool
-	mu      sync.Mutex
-	closers []func() error
-	closed  bool
+
+	janitorAt time.Time // when temporary files were last looked for
+	mu        sync.Mutex
+	closers   []func() error
+	closed    bool
 	parts
 }
 
