@@ -92,7 +92,7 @@ func (d *doctor) temps(ctx context.Context) error {
 func (d *doctor) tempsIn(dir durable.Dir) error {
 	var found []string
 	err := dir.Each(func(e durable.Entry) bool {
-		if isTemp(e.Name) && ourTemp(e.Name) && !e.Type.IsDir() {
+		if durable.IsTemp(e.Name) && !e.Type.IsDir() {
 			found = append(found, e.Name)
 		}
 		return true
@@ -114,25 +114,6 @@ func (d *doctor) tempsIn(dir durable.Dir) error {
 	}
 	return nil
 }
-
-// ourTemp knows the two forms of temporary names: durable.TempName's and tempName's.
-func ourTemp(name string) bool {
-	if durable.IsTemp(name) {
-		return true
-	}
-	what, random, ok := strings.Cut(strings.TrimPrefix(name, "."), "-")
-	if !ok || what == "" || len(random) != tempNonce {
-		return false
-	}
-	for _, c := range []byte(what + random) {
-		if !strings.Contains(alphabet, string(rune(c))) {
-			return false
-		}
-	}
-	return true
-}
-
-const tempNonce = 12 // as tempName makes it
 
 // olderThan judges by both times: an unpacked file may carry any modification time.
 func (d *doctor) olderThan(dir durable.Dir, name string, age time.Duration) (bool, error) {

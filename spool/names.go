@@ -1,10 +1,10 @@
 package spool
 
 import (
-	"crypto/rand"
 	"strings"
 
 	"beeyard"
+	"beeyard/internal/durable"
 )
 
 // Folders of a run. Older programs know the first four and artifacts/.
@@ -95,27 +95,11 @@ func isTemp(name string) bool {
 	return strings.HasPrefix(name, ".") && !strings.HasSuffix(name, ".json")
 }
 
-const (
-	recordNonce = 8
-	alphabet    = "abcdefghijklmnopqrstuvwxyz0123456789"
-)
+// recordNonce is how many characters tie a decision to its record.
+const recordNonce = 8
 
-// nonce is n random characters of [a-z0-9].
-func nonce(n int) string {
-	b := make([]byte, n)
-	var raw [64]byte
-	for i := 0; i < n; {
-		_, _ = rand.Read(raw[:]) // never fails: crypto/rand ends the program instead
-		for _, c := range raw {
-			// 252 is the largest multiple of 36 in a byte: beyond it some letters would come more often.
-			if c < 252 && i < n {
-				b[i] = alphabet[c%36]
-				i++
-			}
-		}
-	}
-	return string(b)
-}
+// nonce is n random characters of [a-z0-9]. They name; they keep no secret.
+func nonce(n int) string { return durable.Random(n) }
 
-// tempName is a name for a file that is being written.
-func tempName(what string) string { return "." + what + "-" + nonce(12) }
+// tempName is a name for a file that is being written; janitors know it.
+func tempName(what string) string { return durable.TempName(what) }
