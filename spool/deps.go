@@ -23,6 +23,7 @@ type deps struct {
 	completed map[string]bool
 	pruned    map[string]beeyard.Outcome
 	lists     bool // the two above were read
+	archive   durable.Dir
 
 	graph waitGraph
 	fail  error
@@ -99,11 +100,17 @@ func (d *deps) readLists() (err error) {
 
 // archived reads the body of an archived task; nil when there is none.
 func (d *deps) archived(id string) (*beeyard.Task, error) {
-	dir, err := d.r.archiveDir()
-	if err != nil {
-		return nil, err
+	if d.archive == nil { // one look: opened, or found missing, once
+		dir, err := d.r.archiveDir()
+		if err != nil {
+			return nil, err
+		}
+		d.archive = dir
 	}
-	t, _, err := readTask(dir, bodyName(id), id)
+	if _, none := d.archive.(absent); none {
+		return nil, nil
+	}
+	t, _, err := readTask(d.archive, bodyName(id), id)
 	if missing(err) || errors.Is(err, beeyard.ErrNotTask) || errors.Is(err, fs.ErrPermission) {
 		return nil, nil
 	}

@@ -150,15 +150,15 @@ func cycles(next [][]int32) [][]int32 {
 	var out [][]int32
 	for i, part := range parts {
 		if len(part) > 1 || slices.Contains(next[part[0]], part[0]) {
-			out = append(out, circle(next, comp, int32(i), slices.Min(part)))
+			out = append(out, wayAround(next, comp, int32(i), slices.Min(part)))
 		}
 	}
 	slices.SortFunc(out, func(a, b []int32) int { return int(a[0] - b[0]) })
 	return out
 }
 
-// circle is a shortest way from start back to it within its part.
-func circle(next [][]int32, comp []int32, part, start int32) []int32 {
+// wayAround is a shortest way from start back to it within its part.
+func wayAround(next [][]int32, comp []int32, part, start int32) []int32 {
 	from := map[int32]int32{}
 	queue := []int32{start}
 	for len(queue) > 0 {

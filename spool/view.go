@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"beeyard"
 	"beeyard/internal/durable"
@@ -12,6 +13,7 @@ import (
 // viewPart is what looking at a run keeps between two looks.
 type viewPart struct {
 	ended    endedCache
+	names    atomic.Int64 // how many the last scan saw
 	watchers watchers
 }
 
@@ -48,6 +50,9 @@ func (r *Run) Get(ctx context.Context, id string) (*beeyard.View, error) {
 		}
 		if v == nil {
 			continue
+		}
+		if err := j.err(); err != nil {
+			return nil, err
 		}
 		if len(lives) > 1 && v.Detail == "" {
 			v.Detail = fmt.Sprintf("another task of this id is in %s/", lives[1].place)

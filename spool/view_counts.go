@@ -45,8 +45,8 @@ func (r *Run) Counts(ctx context.Context) (beeyard.Counts, error) {
 	if err != nil {
 		return c.c, fmt.Errorf("list quarantined files: %w", err)
 	}
-	if c.j.err != nil {
-		return c.c, fmt.Errorf("look for dependencies: %w", c.j.err)
+	if err := c.j.err(); err != nil {
+		return c.c, err
 	}
 	if !c.oldest.IsZero() {
 		c.c.OldestReadyAge = max(0, c.j.now.Sub(c.oldest).Seconds())

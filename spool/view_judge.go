@@ -2,6 +2,8 @@ package spool
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"beeyard"
@@ -12,7 +14,15 @@ import (
 type judge struct {
 	now  time.Time
 	deps *deps
-	err  error // the first that a dependency's lookup met
+	met  error // what kept a dependency from being looked up
+}
+
+// err is what kept the look from answering.
+func (j *judge) err() error {
+	if err := errors.Join(j.met, j.deps.err()); err != nil {
+		return fmt.Errorf("look for dependencies: %w", err)
+	}
+	return nil
 }
 
 func (r *Run) newJudge(ctx context.Context) *judge {
@@ -30,8 +40,8 @@ func (j *judge) full(t *beeyard.Task, at beeyard.Place, readable bool) (beeyard.
 func (j *judge) state(t *beeyard.Task, at beeyard.Place, readable bool) beeyard.State {
 	return beeyard.Judge(t, placeFor(at, readable), j.now, func(id string) beeyard.Dep {
 		met, err := j.deps.met(id)
-		if err != nil && j.err == nil {
-			j.err = err
+		if err != nil && j.met == nil {
+			j.met = err
 		}
 		return beeyard.Dep{ID: id, Met: met, Known: true}
 	}).State

@@ -41,7 +41,7 @@ func (r *Run) List(ctx context.Context, q beeyard.Query) (*beeyard.Page, error) 
 	if err := b.open(ctx, seen); err != nil {
 		return nil, fmt.Errorf("list open tasks: %w", err)
 	}
-	rows := b.after(cursor)
+	rows := b.first(cursor, limit+1)
 	// A page that open tasks fill needs no order among the finished ones.
 	full := len(rows) > limit && rows[limit].key.Group == groupOpen
 	if err := b.ended(ctx, seen, !full); err != nil {
@@ -50,11 +50,8 @@ func (r *Run) List(ctx context.Context, q beeyard.Query) (*beeyard.Page, error) 
 	if err := b.quarantined(ctx); err != nil {
 		return nil, fmt.Errorf("list quarantined files: %w", err)
 	}
-	if j := b.j; j.err != nil {
-		return nil, fmt.Errorf("look for dependencies: %w", j.err)
-	}
 	page := &beeyard.Page{Total: b.total()}
-	rows = b.after(cursor)
+	rows = b.first(cursor, limit+1)
 	var end *rowKey
 	if len(rows) > limit {
 		rows = rows[:limit]
@@ -63,8 +60,13 @@ func (r *Run) List(ctx context.Context, q beeyard.Query) (*beeyard.Page, error) 
 			return nil, fmt.Errorf("write cursor: %w", err)
 		}
 	}
-	page.Tasks, err = b.views(ctx, rows, end)
-	return page, err
+	if page.Tasks, err = b.views(ctx, rows, end); err != nil {
+		return nil, err
+	}
+	if err := b.j.err(); err != nil {
+		return nil, err
+	}
+	return page, nil
 }
 
 // placed is a view and where it stands.

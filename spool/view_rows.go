@@ -1,6 +1,7 @@
 package spool
 
 import (
+	"container/heap"
 	"context"
 	"slices"
 
@@ -20,8 +21,7 @@ type rowBuilder struct {
 	m    *matcher
 	j    *judge
 	rows []row
-	// uncounted rows match, but no key of theirs is needed.
-	extra int
+	extra int // rows that match, and whose keys nobody needs
 }
 
 func (b *rowBuilder) total() int { return len(b.rows) + b.extra }
@@ -163,12 +163,35 @@ func (b *rowBuilder) quarantined(ctx context.Context) error {
 	})
 }
 
-// after drops what a cursor has passed and sorts the rest.
-func (b *rowBuilder) after(c *rowKey) []row {
-	rows := b.rows
-	if c != nil {
-		rows = slices.DeleteFunc(slices.Clone(rows), func(r row) bool { return compareKeys(&r.key, c) <= 0 })
+// rowHeap has the row on top that stands last.
+type rowHeap []row
+
+func (h rowHeap) Len() int           { return len(h) }
+func (h rowHeap) Less(i, j int) bool { return compareKeys(&h[i].key, &h[j].key) > 0 }
+func (h rowHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *rowHeap) Push(x any)        { *h = append(*h, x.(row)) }
+func (h *rowHeap) Pop() any {
+	last := len(*h) - 1
+	x := (*h)[last]
+	*h = (*h)[:last]
+	return x
+}
+
+// first gives the n rows, in order, that come first behind a cursor. Sorting
+// 100,000 rows for a page of 50 would be most of the page's cost.
+func (b *rowBuilder) first(cursor *rowKey, n int) []row {
+	var h rowHeap
+	for i := range b.rows {
+		x := &b.rows[i]
+		switch {
+		case cursor != nil && compareKeys(&x.key, cursor) <= 0:
+		case len(h) < n:
+			heap.Push(&h, *x)
+		case compareKeys(&x.key, &h[0].key) < 0:
+			h[0] = *x
+			heap.Fix(&h, 0)
+		}
 	}
-	slices.SortFunc(rows, func(a, b row) int { return compareKeys(&a.key, &b.key) })
-	return rows
+	slices.SortFunc(h, func(a, b row) int { return compareKeys(&a.key, &b.key) })
+	return h
 }

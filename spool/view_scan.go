@@ -53,7 +53,8 @@ func (r *Run) scan(ctx context.Context) ([]sighting, error) {
 }
 
 func (r *Run) look(ctx context.Context) (*scanner, error) {
-	s := &scanner{r: r, at: map[string]int32{}, more: map[string][]int32{}}
+	most := r.view.names.Load()
+	s := &scanner{r: r, all: make([]sighting, 0, most+most/8), at: make(map[string]int32, most), more: map[string][]int32{}}
 	for pass := range viewTries {
 		before, err := r.marks()
 		if err != nil {
@@ -72,6 +73,7 @@ func (r *Run) look(ctx context.Context) (*scanner, error) {
 			break
 		}
 	}
+	r.view.names.Store(int64(len(s.all)))
 	return s, nil
 }
 
