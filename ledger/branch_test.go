@@ -197,8 +197,8 @@ func TestBranchOnlyTheLedgerIsAdded(t *testing.T) {
 }
 
 func TestBranchRaceHasOneWinner(t *testing.T) {
-	rounds := 6
-	if os.Getenv("BEEYARD_NIGHTLY") != "" {
+	rounds := 3
+	if os.Getenv("BEEYARD_NIGHTLY") == "1" {
 		rounds = 60
 	}
 	for _, existing := range []bool{true, false} {

@@ -66,7 +66,7 @@ func (k *killer) reset() {
 }
 
 func (k *killer) child(strace ...string) error {
-	args := append(append([]string{"-o", k.dir + ".trace"}, strace...), os.Args[0])
+	args := append(append([]string{"-o", k.dir + ".trace"}, strace...), childBinary(k.t))
 	cmd := exec.CommandContext(k.t.Context(), k.strace, args...)
 	cmd.Env = append(os.Environ(), childVar+"=mutate "+k.path()+" "+k.op, "GOMAXPROCS=1", "GOGC=off")
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,10 +25,46 @@ func init() {
 const childVar = "LEDGER_TEST_CHILD"
 
 func TestMain(m *testing.M) {
-	if child := os.Getenv(childVar); child != "" {
-		os.Exit(runChild(strings.Fields(child)))
+	if what := os.Getenv(childVar); what != "" {
+		os.Exit(runChild(strings.Fields(what)))
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if child.path != "" {
+			os.RemoveAll(filepath.Dir(child.path))
+		}
+		os.Exit(code)
+	}))
+}
+
+var child struct {
+	once sync.Once
+	path string
+	err  error
+}
+
+// childBinary is this test binary without the race detector, under which a
+// process takes ten times as long to start and makes system calls of its own.
+func childBinary(t testing.TB) string {
+	t.Helper()
+	if !raceEnabled {
+		return os.Args[0]
+	}
+	child.once.Do(func() {
+		var dir string
+		if dir, child.err = os.MkdirTemp("", "ledger-test-"); child.err != nil {
+			return
+		}
+		child.path = filepath.Join(dir, "child")
+		cmd := exec.Command("go", "test", "-c", "-o", child.path, ".")
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			child.err = fmt.Errorf("build: %w\n%s", err, out)
+		}
+	})
+	if child.err != nil {
+		t.Fatal(child.err)
+	}
+	return child.path
 }
 
 // canary is private text that must be found nowhere.

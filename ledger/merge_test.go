@@ -140,7 +140,7 @@ func mergeRepo(t *testing.T) (r *remote, clone string) {
 		t.Fatal(err)
 	}
 	program := filepath.Join(t.TempDir(), "it's a driver.sh")
-	script := "#!/bin/sh\n" + childVar + "=\"merge $3 $4 $5\" exec '" + os.Args[0] + "'\n"
+	script := "#!/bin/sh\n" + childVar + "=\"merge $3 $4 $5\" exec '" + childBinary(t) + "'\n"
 	if err := os.WriteFile(program, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
