@@ -118,6 +118,7 @@ func (p *program) root() *cobra.Command {
 func (p *program) commands() []func(*cobra.Command) {
 	return []func(*cobra.Command){
 		p.addVersion, p.addConfig, p.addWork, p.addEach,
+		p.addLedger, p.addCompatSweep,
 	}
 }
 
