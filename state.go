@@ -45,6 +45,9 @@ const (
 	PlaceArchive    Place = "archive"
 )
 
+// Ended reports whether bodies there have ended.
+func (p Place) Ended() bool { return p == PlaceDone || p == PlaceFailed }
+
 // Dep is what a store knows of one dependency.
 type Dep struct {
 	ID    string

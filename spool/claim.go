@@ -67,17 +67,19 @@ func (r *Run) taken(ctx context.Context, d *claimDir, id string) (*beeyard.Task,
 		if err := ignoreMissing(d.dir.Remove(name)); err != nil {
 			return nil, fmt.Errorf("drop leftover of %s: %w", beeyard.Quote(id), err)
 		}
-		r.note("%s was in pending/ though this very task has ended (%s/): the leftover was dropped", beeyard.Quote(id), left)
+		r.note("%s was in pending/ though this very task is in %s/: the leftover was dropped", beeyard.Quote(id), left)
 		r.event("leftover", t, "", string(left))
 		return nil, errNotWon
 	}
 	return t, nil
 }
 
-// leftover names the place where this life has ended with at least this rev.
-// Done wins by life, not by name: another life of the id is another task.
+// leftover names the place where a copy of this life counts more: it has ended
+// with at least this rev, or waits in held (a power cut can leave the name in
+// pending too). Done wins by life, not by name: another life of the id is
+// another task.
 func (r *Run) leftover(t *beeyard.Task) (beeyard.Place, error) {
-	for _, p := range []beeyard.Place{beeyard.PlaceDone, beeyard.PlaceFailed} {
+	for _, p := range []beeyard.Place{beeyard.PlaceHeld, beeyard.PlaceFailed, beeyard.PlaceDone} {
 		dir := r.place(p)
 		there, err := dir.Exists(bodyName(t.ID))
 		if err != nil {

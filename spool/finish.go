@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 
 	"beeyard"
 	"beeyard/internal/durable"
@@ -58,8 +57,12 @@ func (r *Run) beforePublish(ctx context.Context, p *pass) (ended bool, err error
 		return true, r.keepAside(p.dir, p.id, p.r, tagged(p.id, tagRecord, p.r))
 	}
 	if p.next.Ext.Target == beeyard.PlaceDone {
-		if len(p.next.Ext.Next) > 0 {
-			if p.published, p.skipped, err = r.publishFollowUps(ctx, p.next.Ext.Next); err != nil {
+		bodies, err := r.decidedFollowUps(p)
+		if err != nil {
+			return false, err
+		}
+		if len(bodies) > 0 {
+			if p.published, p.skipped, err = r.publishFollowUps(ctx, bodies); err != nil {
 				return false, fmt.Errorf("publish follow-ups: %w", err)
 			}
 			for _, id := range p.skipped {
@@ -91,8 +94,12 @@ func (r *Run) load(ctx context.Context, p *pass) (ended bool, err error) {
 		return false, fmt.Errorf("read decided record of %s: %w", beeyard.Quote(p.id), err)
 	}
 	if !p.otherBoot {
-		return true, nil
+		// Another finisher published it, and may not have flushed it yet: the
+		// decision must not go before that is on the disk.
+		return true, durable.SyncDirs(r.done, r.failed, r.pending, r.held)
 	}
+	// The lock is held from the look until a new record is there: two finishers
+	// that both found nothing would publish twice.
 	unlock, err := r.lockQueue(ctx)
 	if err != nil {
 		return false, err
@@ -102,6 +109,12 @@ func (r *Run) load(ctx context.Context, p *pass) (ended bool, err error) {
 	old, _, err := readTask(p.dir, taken, p.id)
 	if err != nil {
 		return missing(err), ignoreMissing(err)
+	}
+	if p.next, _, err = readTask(p.dir, tagged(p.id, tagRecord, p.r), p.id); err == nil {
+		p.token.Rev = p.next.Ext.Rev - 1
+		return false, nil
+	} else if !missing(err) {
+		return false, fmt.Errorf("read decided record of %s: %w", beeyard.Quote(p.id), err)
 	}
 	if counts, err := r.copyCounts(ctx, old, p.dname, taken, true); err != nil || counts {
 		return counts, err
@@ -134,55 +147,12 @@ func (r *Run) superseded(p *pass) (bool, error) {
 		case missing(err), errors.Is(err, beeyard.ErrNotTask):
 		case err != nil:
 			return false, err
-		case end.Life() == p.next.Life() && end.Ext.Token != p.next.Ext.Token:
-			return true, nil
+		case end.Life() == p.next.Life() && end.Ext.Token != p.next.Ext.Token && end.Ext.Rev >= p.next.Ext.Rev:
+			// A copy with a lower rev makes nobody late: a power cut left it.
+			return true, dir.Sync()
 		}
 	}
 	return false, nil
-}
-
-// publishArtifact makes the staged output visible. When neither the staged file
-// nor a published one of the recorded digest is there (a power cut took it),
-// the record becomes a retry, by one rename.
-func (r *Run) publishArtifact(ctx context.Context, p *pass) error {
-	want := p.next.Ext.Artifact
-	staged, name := tagged(p.id, tagArtifact, ""), p.id+".md"
-	err := p.dir.Rename(staged, r.artifacts, name)
-	if err == nil {
-		// rename(2) between two names of one file does nothing: a link that NFS
-		// or a copy made by hand left would stay and look staged for ever.
-		if there, err := p.dir.Exists(staged); err == nil && there {
-			return p.dir.Remove(staged)
-		}
-		return nil
-	}
-	if !missing(err) {
-		return fmt.Errorf("publish artifact: %w", err)
-	}
-	if have, err := digest(r.artifacts, name); err == nil && have.SHA256 == want.SHA256 {
-		return nil
-	} else if err != nil && !missing(err) {
-		return fmt.Errorf("read artifact: %w", err)
-	}
-	old := *p.next
-	old.Ext.Rev--
-	old.Ext.Attempt-- // the settle below counts the attempt that this record counted
-	if n := len(old.Ext.Attempts); n > 0 {
-		old.Ext.Attempts = old.Ext.Attempts[:n-1]
-	}
-	q, err := r.prepare(p.dir, &old, p.token, beeyard.Settlement{Outcome: beeyard.OutcomeRetry, Reason: "its output was lost before it could be published"})
-	if err != nil {
-		return err
-	}
-	temp := tempName("out")
-	if err := writeBody(p.dir, temp, q.data, true); err != nil {
-		return err
-	}
-	if err := p.dir.Rename(temp, p.dir, tagged(p.id, tagRecord, p.r)); err != nil {
-		return errors.Join(fmt.Errorf("replace record: %w", err), ignoreMissing(p.dir.Remove(temp)))
-	}
-	p.next, p.data = q.next, q.data
-	return nil
 }
 
 // lockFor takes the queue's lock where the target wants it: whatever enters
@@ -192,79 +162,6 @@ func (r *Run) lockFor(ctx context.Context, target beeyard.Place) (func(), error)
 		return r.lockQueue(ctx)
 	}
 	return func() {}, nil
-}
-
-// publish moves the record to its target, never over another task.
-func (r *Run) publish(ctx context.Context, p *pass) error {
-	rec, name, target := tagged(p.id, tagRecord, p.r), bodyName(p.id), r.place(p.next.Ext.Target)
-	if target == nil {
-		return fmt.Errorf("%w: record of %s has no target", beeyard.ErrCorrupt, beeyard.Quote(p.id))
-	}
-	for range 3 {
-		err := p.dir.RenameExcl(rec, target, name)
-		switch {
-		case err == nil:
-			r.pickHint(p.id, p.next.Ext.Target)
-			return nil
-		case missing(err):
-			return nil // another finisher has published it
-		case !errors.Is(err, fs.ErrExist):
-			return fmt.Errorf("publish %s: %w", beeyard.Quote(p.id), err)
-		}
-		again, err := r.publishOver(ctx, p, target, rec, name)
-		if err != nil || !again {
-			return err
-		}
-	}
-	return fmt.Errorf("publish %s: %w: its name in %s/ keeps changing", beeyard.Quote(p.id), beeyard.ErrConflict, p.next.Ext.Target)
-}
-
-// publishOver decides what happens when the target's name is taken.
-func (r *Run) publishOver(ctx context.Context, p *pass, target durable.Dir, rec, name string) (again bool, err error) {
-	there, _, err := readTask(target, name, p.id)
-	end := p.next.Ext.Target == beeyard.PlaceDone || p.next.Ext.Target == beeyard.PlaceFailed
-	switch {
-	case missing(err):
-		return true, nil
-	case errors.Is(err, beeyard.ErrNotTask):
-		r.note("%s/%s was no task and stood in the way of a record: moved to quarantine/", p.next.Ext.Target, name)
-		return true, r.setAside(target, name, p.id, nonce(recordNonce))
-	case err != nil:
-		return false, err
-	case there.Life() == p.next.Life() && there.Ext.Token == p.next.Ext.Token && there.Ext.Rev == p.next.Ext.Rev:
-		return false, ignoreMissing(p.dir.Remove(rec)) // published already; link then unlink was cut in two
-	case there.Life() == p.next.Life() && there.Ext.Rev < p.next.Ext.Rev && !end:
-		if err := p.dir.Rename(rec, target, name); err != nil {
-			return false, ignoreMissing(err)
-		}
-		r.pickHint(p.id, p.next.Ext.Target)
-		return false, nil
-	case there.Life() == p.next.Life():
-		return false, r.keepAside(p.dir, p.id, p.r, rec)
-	}
-	r.note("%s has two lives: an older program enqueued the id again; the later record stays", beeyard.Quote(p.id))
-	if end && later(p.next, there) {
-		return true, r.setAside(target, name, p.id, nonce(recordNonce))
-	}
-	return false, r.setAside(p.dir, rec, p.id, p.r)
-}
-
-// later orders two lives of one id by created_at.
-func later(a, b *beeyard.Task) bool {
-	at, aok := a.Created()
-	bt, bok := b.Created()
-	if aok && bok {
-		return at.After(bt)
-	}
-	return a.CreatedAt > b.CreatedAt
-}
-
-// setAside moves a whole body that lost to another to quarantine/.
-func (r *Run) setAside(dir durable.Dir, name, id, rec string) error {
-	if err := dir.Rename(name, r.quarantine, lateName(id, rec, "json")); err != nil && !missing(err) {
-		return fmt.Errorf("set aside %s: %w", beeyard.Quote(id), err)
-	}
-	return r.quarantine.Sync()
 }
 
 // afterPublish is step 4: what the claim left goes, the decision last.

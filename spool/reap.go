@@ -262,6 +262,9 @@ func (g *reaping) end(ctx context.Context, name string, dir durable.Dir, id stri
 		s = beeyard.Settlement{Outcome: beeyard.OutcomeRelease, Reason: "the operation on it did not end"}
 	}
 	p, err := g.prepare(dir, body, tok, s)
+	if err == nil && worker == "" && s.Outcome == beeyard.OutcomeRelease {
+		action, err = "returned", p.goBack(body)
+	}
 	if err != nil {
 		return err
 	}
@@ -282,6 +285,25 @@ func (g *reaping) end(ctx context.Context, name string, dir durable.Dir, id stri
 		return err
 	}
 	return g.conclude(ctx, p)
+}
+
+// goBack makes the record of a dead operation's task: where it was, as it was,
+// with the next revision. An operation that died has asked for nothing.
+func (p *pass) goBack(body *beeyard.Task) error {
+	next := *body
+	next.Ext.Rev, next.Ext.Token = body.Ext.Rev+1, p.token.String()
+	if next.Ext.Target == "" || next.Ext.Target == beeyard.PlaceClaimed {
+		next.Ext.Target = beeyard.PlacePending
+		if due, err := body.Due(); err != nil || !due.IsZero() || body.Ext.Hold != nil {
+			next.Ext.Target = beeyard.PlaceHeld // enqueued there; a due one is promoted from there
+		}
+	}
+	data, err := next.Encode()
+	if err != nil {
+		return fmt.Errorf("encode record: %w", err)
+	}
+	p.next, p.data = &next, data
+	return nil
 }
 
 // conclude decides with a record and finishes. Losing to another reaper, or to

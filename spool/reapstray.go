@@ -86,7 +86,16 @@ func (g *reaping) strays(ctx context.Context, name string, dir durable.Dir, l li
 	old := func(n string) (string, bool) {
 		id, _, _ := parseEntry(n)
 		info, err := dir.Stat(n)
-		return id, !busy[id] && err == nil && g.now.Sub(info.ChangeTime) > decidedGrace
+		if busy[id] || err != nil || g.now.Sub(info.ChangeTime) <= decidedGrace {
+			return id, false
+		}
+		// A listing may miss a name that moves meanwhile: ask for the claim, then
+		// for the decision, in this order, which is that in which it moves.
+		if there, err := dir.Exists(bodyName(id)); err != nil || there {
+			return id, false
+		}
+		taken, err := takenOf(dir, id)
+		return id, err == nil && len(taken) == 0
 	}
 	for _, n := range e.records {
 		if id, ok := old(n); ok {

@@ -1,6 +1,7 @@
 package spool
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -99,12 +100,11 @@ func (r *Run) decide(ctx context.Context, p *pass) (decided bool, err error) {
 	}
 	// Neither: a helper decided with our record and published it, unless the
 	// record was never written or is another's now.
-	done, err := r.carries(p.id, p.token)
+	done, err := r.carries(p)
 	if err != nil {
 		return false, err
 	}
-	if done != nil {
-		p.next = done
+	if done {
 		return false, nil
 	}
 	return false, r.lost(p)
@@ -146,9 +146,31 @@ func lateName(id, rec, end string) string {
 	return id + ".late-" + rec + "." + end
 }
 
-// carries finds the record that a token settled, wherever it was published;
+// carries reports whether a helper has published this very record, and makes
+// sure that it stays published: the helper may not have flushed it yet. The
+// record is compared, not its token alone: a reaper that took the claim wrote
+// another one under the same token.
+func (r *Run) carries(p *pass) (bool, error) {
+	dir := r.place(p.next.Ext.Target)
+	data, _, err := dir.ReadFile(bodyName(p.id), beeyard.MaxTaskBytes)
+	if missing(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for the published record: %w", err)
+	}
+	if !bytes.Equal(data, p.data) {
+		return false, nil
+	}
+	if err := dir.Sync(); err != nil {
+		return false, fmt.Errorf("sync %s: %w", p.next.Ext.Target, err)
+	}
+	return true, nil
+}
+
+// byToken finds the record that a token settled, wherever it was published;
 // nil when there is none.
-func (r *Run) carries(id string, tok beeyard.Token) (*beeyard.Task, error) {
+func (r *Run) byToken(id string, tok beeyard.Token) (*beeyard.Task, error) {
 	for _, p := range []beeyard.Place{beeyard.PlaceDone, beeyard.PlaceFailed, beeyard.PlaceHeld, beeyard.PlacePending} {
 		t, _, err := readTask(r.place(p), bodyName(id), id)
 		switch {
@@ -156,7 +178,7 @@ func (r *Run) carries(id string, tok beeyard.Token) (*beeyard.Task, error) {
 		case err != nil:
 			return nil, err
 		case t.Ext.Token == tok.String():
-			return t, nil
+			return t, r.place(p).Sync()
 		}
 	}
 	return nil, nil
@@ -232,7 +254,7 @@ func (r *Run) settledBefore(ctx context.Context, dir durable.Dir, ref beeyard.Re
 			return beeyard.Settled{}, err
 		}
 	}
-	t, err := r.carries(ref.TaskID, ref.Token)
+	t, err := r.byToken(ref.TaskID, ref.Token)
 	if err != nil {
 		return beeyard.Settled{}, err
 	}
