@@ -15,7 +15,7 @@ import (
 // cycle together, the last sees the other two. It also learns which additions
 // start as blocked.
 func (r *Run) checkCycles(ctx context.Context, adds []*addition) error {
-	g := &depGraph{r: r, ctx: ctx, fresh: map[string]*addition{}, known: map[string]depNode{}}
+	g := newDepGraph(ctx, r)
 	any := false
 	for _, a := range adds {
 		if a.status == statusNone || a.status == statusReplace {
@@ -77,9 +77,18 @@ type depGraph struct {
 	ctx   context.Context
 	fresh map[string]*addition
 	known map[string]depNode
+
+	named     bool // the two below are read
+	completed map[string]bool
+	pruned    map[string]beeyard.Outcome
+
 	// oldCycle: a cycle that is none of ours was met, written by hand or by an
 	// older program.
 	oldCycle bool
+}
+
+func newDepGraph(ctx context.Context, r *Run) *depGraph {
+	return &depGraph{r: r, ctx: ctx, fresh: map[string]*addition{}, known: map[string]depNode{}}
 }
 
 type depNode struct {

@@ -28,7 +28,7 @@ func (g *depGraph) node(id string) (depNode, error) {
 }
 
 func (g *depGraph) read(id string) (depNode, error) {
-	met, err := g.r.doneByName(id)
+	met, err := g.met(id)
 	if err != nil || met {
 		return depNode{met: met}, err
 	}
@@ -46,30 +46,30 @@ func (g *depGraph) read(id string) (depNode, error) {
 		return depNode{deps: deps}, err
 	}
 	// Done since the first look, or nowhere.
-	met, err = g.r.doneByName(id)
+	met, err = g.met(id)
 	return depNode{met: met}, err
 }
 
-// doneByName reports whether a dependency on id is met, by names alone.
-func (r *Run) doneByName(id string) (bool, error) {
-	if beeyard.CheckStoredID(id) != nil {
-		return false, nil
-	}
-	if ok, err := r.done.Exists(bodyName(id)); err != nil || ok {
+// met reports whether a dependency on id is met. The names that have no body
+// are read once a walk; a task that is done meanwhile has one in done/.
+func (g *depGraph) met(id string) (bool, error) {
+	if ok, err := g.r.done.Exists(bodyName(id)); err != nil || ok {
 		if err != nil {
 			err = fmt.Errorf("look for a dependency: %w", err)
 		}
 		return ok, err
 	}
-	completed, err := r.completedSet()
-	if err != nil {
-		return false, fmt.Errorf("read completed tasks: %w", err)
+	if !g.named {
+		var err error
+		if g.completed, err = g.r.completedSet(); err != nil {
+			return false, fmt.Errorf("read completed tasks: %w", err)
+		}
+		if g.pruned, err = g.r.pruned(); err != nil {
+			return false, err
+		}
+		g.named = true
 	}
-	if completed[id] {
-		return true, nil
-	}
-	pruned, err := r.pruned()
-	return pruned[id] == beeyard.OutcomeDone, err
+	return g.completed[id] || g.pruned[id] == beeyard.OutcomeDone, nil
 }
 
 // depsOf reads the dependencies of one body. What is no task ends a branch: it

@@ -2,10 +2,8 @@ package spool
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"sort"
 
 	"beeyard"
 	"beeyard/internal/durable"
@@ -43,7 +41,8 @@ func (r *Run) enqueueUnder(ctx context.Context, adds []*addition, ref beeyard.Re
 		err = dir.Sync()
 	}
 	if err == nil {
-		// Only now is it sure that the settle, which reads after its decision, sees them.
+		// The settle looks for follow-ups after its decision: what is named before
+		// that is published, and only that may be answered for.
 		err = r.current(dir, ref.TaskID)
 	}
 	if err != nil {
@@ -118,89 +117,4 @@ func leaveFollowUp(dir durable.Dir, name string, body []byte) error {
 		return fmt.Errorf("leave follow-up: %w", err)
 	}
 	return nil
-}
-
-// readFollowUps reads what was enqueued under the claim of id in D, oldest
-// first, and the names it lies under. What cannot be read as a task is left
-// where it is and reported: a settle must not hang on it.
-func (r *Run) readFollowUps(dir durable.Dir, id string) (tasks []*beeyard.Task, names []string, err error) {
-	type next struct {
-		name string
-		task *beeyard.Task
-	}
-	var all []next
-	err = dir.Each(func(e durable.Entry) bool {
-		if i, tag, _ := parseEntry(e.Name); tag == tagNext && i == id {
-			all = append(all, next{name: e.Name})
-		}
-		return true
-	})
-	if err != nil {
-		return nil, nil, fmt.Errorf("list follow-ups: %w", err)
-	}
-	for i := range all {
-		data, _, err := dir.ReadFile(all[i].name, beeyard.MaxTaskBytes)
-		if missing(err) {
-			continue
-		}
-		if err != nil {
-			return nil, nil, fmt.Errorf("read follow-up: %w", err)
-		}
-		if all[i].task, err = parseAny(data); err != nil {
-			r.note("follow-up %s of %s is no task and is left out: %v", all[i].name, beeyard.Quote(id), err)
-		}
-	}
-	sort.Slice(all, func(i, j int) bool {
-		a, b := all[i].task, all[j].task
-		if a == nil || b == nil {
-			return b == nil && a != nil
-		}
-		if a.CreatedAt != b.CreatedAt {
-			return a.CreatedAt < b.CreatedAt
-		}
-		return a.ID < b.ID
-	})
-	for _, n := range all {
-		if n.task != nil {
-			tasks, names = append(tasks, n.task), append(names, n.name)
-		}
-	}
-	return tasks, names, nil
-}
-
-// parseAny reads a body whose id is not known from its name.
-func parseAny(data []byte) (*beeyard.Task, error) {
-	t, err := beeyard.DecodeTask(data)
-	if err != nil {
-		return nil, err
-	}
-	return parseTask(data, t.ID)
-}
-
-// publishFollowUps is step 1 of Finish: the bodies that a decided record
-// carries are enqueued, under the lock; one whose id another task has is
-// skipped. It may be run any number of times: a body that is here with the
-// same life was published by an earlier finisher.
-func (r *Run) publishFollowUps(ctx context.Context, bodies []json.RawMessage) (published, skipped []string, err error) {
-	now := r.clk.Now()
-	adds := make([]*addition, 0, len(bodies))
-	for _, b := range bodies {
-		t, err := parseAny(b)
-		if err != nil {
-			r.note("a follow-up is no task and is left out: %v", err)
-			continue
-		}
-		adds = append(adds, &addition{task: t, body: b, place: startPlace(t, now)})
-	}
-	if err := r.admit(ctx, adds, followUps, nil); err != nil {
-		return nil, nil, err
-	}
-	for _, a := range adds {
-		if a.status == statusEnqueued {
-			published = append(published, a.task.ID)
-		} else {
-			skipped = append(skipped, a.task.ID)
-		}
-	}
-	return published, skipped, nil
 }
