@@ -5,6 +5,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -48,8 +49,8 @@ func BenchmarkOverhead(b *testing.B) {
 			return err
 		}
 		for _, slots := range []int{1, 8} {
-			b.Run(level+"/slots="+string(rune('0'+slots)), func(b *testing.B) { compare(b, handler, slots, plain) })
-			b.Run(level+"+log/slots="+string(rune('0'+slots)), func(b *testing.B) { compare(b, handler, slots, captured) })
+			b.Run(level+"/slots="+strconv.Itoa(slots), func(b *testing.B) { compare(b, handler, slots, plain) })
+			b.Run(level+"+log/slots="+strconv.Itoa(slots), func(b *testing.B) { compare(b, handler, slots, captured) })
 		}
 		c.close()
 	}
@@ -102,4 +103,36 @@ func compare(b *testing.B, handler string, slots int, ours func() error) {
 	b.ReportMetric(float64(mo.Microseconds()), "ours-µs")
 	b.ReportMetric(float64(mo)/float64(mb), "ratio")
 	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkLines is one request and its answer through a child that stays.
+func BenchmarkLines(b *testing.B) {
+	c := newController("auto")
+	defer c.close()
+	l, err := c.startLines(context.Background(), Spec{Path: "/bin/cat", Grace: time.Second})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close()
+	line := []byte(`{"task_id":"t1","payload":{"x":1}}`)
+	for b.Loop() {
+		if _, err := l.Do(context.Background(), line, time.Minute); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkSandbox is BenchmarkOverhead's handler by way of this binary: the
+// test binary's own start is most of it.
+func BenchmarkSandbox(b *testing.B) {
+	c := newController("auto")
+	defer c.close()
+	box := &Sandbox{WriteDirs: []string{b.TempDir()}, NetworkOff: true}
+	for b.Loop() {
+		p, err := c.start(context.Background(), Spec{Path: "/bin/true", Sandbox: box})
+		if err != nil {
+			b.Fatal(err)
+		}
+		p.Wait()
+	}
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -23,10 +22,10 @@ import (
 type cgroup struct {
 	home *cgroupHome
 	path string
-	dir  *os.File // the folder, to start into
-	// events, cpu and the memory files stay open: they are read once a
-	// process, and opening costs more than reading.
-	events, cpu, peak, memEvents *os.File
+	dir  ctlFile // the folder, to start into
+	// These stay open: they are read once a process, and opening costs more
+	// than reading.
+	events, cpu, peak, memEvents ctlFile
 
 	leader   int
 	baseCPU  int64 // microseconds
@@ -42,7 +41,7 @@ func newCgroup(home *cgroupHome, path string) (_ *cgroup, err error) {
 	if err := os.Mkdir(path, 0o755); err != nil {
 		return nil, err
 	}
-	g := &cgroup{home: home, path: path, reusable: true}
+	g := &cgroup{home: home, path: path, reusable: true, dir: noFile, events: noFile, cpu: noFile, peak: noFile, memEvents: noFile}
 	defer func() {
 		if err != nil {
 			g.remove()
@@ -51,22 +50,22 @@ func newCgroup(home *cgroupHome, path string) (_ *cgroup, err error) {
 	if err := unix.Access(g.file("cgroup.kill"), unix.W_OK); err != nil {
 		return nil, fmt.Errorf("cgroup.kill (Linux 5.14 and newer): %w", err)
 	}
-	if g.dir, err = os.Open(path); err != nil {
+	if g.dir, err = openCtl(path, unix.O_RDONLY); err != nil {
 		return nil, err
 	}
-	if g.events, err = os.Open(g.file("cgroup.events")); err != nil {
+	if g.events, err = openCtl(g.file("cgroup.events"), unix.O_RDONLY); err != nil {
 		return nil, err
 	}
 	// The rest is there or not, by kernel and by controllers.
-	g.cpu, _ = os.Open(g.file("cpu.stat"))
-	g.memEvents, _ = os.Open(g.file("memory.events"))
-	g.peak, err = os.OpenFile(g.file("memory.peak"), os.O_RDWR, 0)
-	if errors.Is(err, fs.ErrPermission) {
+	g.cpu, _ = openCtl(g.file("cpu.stat"), unix.O_RDONLY)
+	g.memEvents, _ = openCtl(g.file("memory.events"), unix.O_RDONLY)
+	var perr error
+	if g.peak, perr = openCtl(g.file("memory.peak"), unix.O_RDWR); errors.Is(perr, fs.ErrPermission) {
 		// Before Linux 6.12 the peak cannot be reset: one use.
 		g.reusable = false
-		g.peak, _ = os.Open(g.file("memory.peak"))
+		g.peak, _ = openCtl(g.file("memory.peak"), unix.O_RDONLY)
 	}
-	g.baseCPU, g.baseOOM = g.field(g.cpu, "usage_usec"), g.field(g.memEvents, "oom_kill")
+	g.baseCPU, g.baseOOM = g.cpu.field("usage_usec"), g.memEvents.field("oom_kill")
 	return g, nil
 }
 
@@ -92,10 +91,8 @@ func (g *cgroup) probe() error {
 func (g *cgroup) file(name string) string { return filepath.Join(g.path, name) }
 
 func (g *cgroup) prepare(env []string, sys *syscall.SysProcAttr) []string {
-	// A session of its own as well: a terminal's signals are for the worker,
-	// which decides when its processes end.
-	sys.Setsid = true
-	sys.UseCgroupFD, sys.CgroupFD = true, int(g.dir.Fd())
+	separate(sys)
+	sys.UseCgroupFD, sys.CgroupFD = true, int(g.dir)
 	return env
 }
 
@@ -166,11 +163,11 @@ func (g *cgroup) members() ([]int, error) {
 
 func (g *cgroup) populated() (bool, error) {
 	var buf [128]byte
-	n, err := g.events.ReadAt(buf[:], 0)
-	if n == 0 && err != nil {
+	b, err := g.events.read(buf[:])
+	if err != nil {
 		return false, fmt.Errorf("read cgroup.events: %w", err)
 	}
-	return !bytes.Contains(buf[:n], []byte("populated 0")), nil
+	return !bytes.Contains(b, []byte("populated 0")), nil
 }
 
 func (g *cgroup) rest() ([]stat, error) {
@@ -198,14 +195,14 @@ func (g *cgroup) empties(limit time.Duration) bool {
 }
 
 func (g *cgroup) account(r *Result) {
-	if usec := g.field(g.cpu, "usage_usec"); usec > g.baseCPU {
+	if usec := g.cpu.field("usage_usec"); usec > g.baseCPU {
 		r.CPU = time.Duration(usec-g.baseCPU) * time.Microsecond
 		g.baseCPU = usec
 	}
-	if peak := g.number(g.peak); peak > 0 {
+	if peak := g.peak.number(); peak > 0 {
 		r.PeakMemory = peak
 	}
-	if oom := g.field(g.memEvents, "oom_kill"); oom > g.baseOOM {
+	if oom := g.memEvents.field("oom_kill"); oom > g.baseOOM {
 		r.OOM, g.baseOOM = true, oom
 	}
 }
@@ -220,48 +217,20 @@ func (g *cgroup) release(empty bool) {
 }
 
 func (g *cgroup) resetPeak() bool {
-	if g.peak == nil {
+	if g.peak == noFile {
 		return true
 	}
-	_, err := g.peak.WriteAt([]byte("0"), 0)
+	_, err := unix.Write(int(g.peak), []byte("0"))
 	return err == nil
 }
 
 // remove closes the files and removes the folder. A folder that still has a
 // member stays, and is the next CleanStale's.
 func (g *cgroup) remove() {
-	for _, f := range []*os.File{g.dir, g.events, g.cpu, g.peak, g.memEvents} {
-		if f != nil {
-			f.Close()
-		}
+	for _, f := range []ctlFile{g.dir, g.events, g.cpu, g.peak, g.memEvents} {
+		f.close()
 	}
 	removeCgroup(g.path)
-}
-
-// field reads one number of a flat keyed file; 0 if there is none.
-func (g *cgroup) field(f *os.File, key string) int64 {
-	if f == nil {
-		return 0
-	}
-	var buf [512]byte
-	n, _ := f.ReadAt(buf[:], 0)
-	for line := range bytes.Lines(buf[:n]) {
-		if rest, ok := bytes.CutPrefix(line, []byte(key+" ")); ok {
-			v, _ := strconv.ParseInt(string(bytes.TrimSpace(rest)), 10, 64)
-			return v
-		}
-	}
-	return 0
-}
-
-func (g *cgroup) number(f *os.File) int64 {
-	if f == nil {
-		return 0
-	}
-	var buf [32]byte
-	n, _ := f.ReadAt(buf[:], 0)
-	v, _ := strconv.ParseInt(string(bytes.TrimSpace(buf[:n])), 10, 64)
-	return v
 }
 
 func ignoreGone(err error) error {

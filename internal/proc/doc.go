@@ -9,10 +9,10 @@
 //
 //   - cgroup v2: the kernel keeps the list of members, and kills them in one
 //     step. Nothing escapes but a process that may write to cgroupfs itself.
-//   - process group + subreaper: the leader has a session of its own, and
-//     processes that leave it are re-parented to this process, where a mark in
-//     their environment says which tree they are of. A process that leaves the
-//     session, loses its parent and clears its environment escapes.
+//   - process group + subreaper: the leader has a group of its own, and
+//     processes that lose their parent become children of this process, where
+//     a mark in their environment says which tree they are of. A process that
+//     leaves the group, loses its parent and clears its environment escapes.
 //   - process group: no /proc; what leaves the group escapes.
 //
 // Trees of a process that was killed itself are ended by CleanStale, which the

@@ -17,16 +17,19 @@ import (
 // started from within a tree has the outer mark before its own.
 const MarkVar = "BEEYARD_TREE"
 
-// groupHome makes trees that are held by session, parentage and mark.
+// groupHome makes trees that are held by group, parentage and mark.
 type groupHome struct {
 	// walk is false when /proc cannot be used: only the group can be signalled.
 	walk    bool
 	prefix  string
 	leaders sync.Map // pid → true, of those started here and not waited for
+
+	// children is the list of our first thread's children.
+	children ctlFile
 }
 
 func openGroupHome() (*groupHome, error) {
-	h := &groupHome{}
+	h := &groupHome{children: noFile}
 	id, err := Self()
 	if err != nil {
 		return h, fmt.Errorf("processes that leave the group cannot be found: %w", err)
@@ -34,6 +37,8 @@ func openGroupHome() (*groupHome, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return h, fmt.Errorf("become a subreaper: %w", err)
 	}
+	// Kernels without this list (CONFIG_PROC_CHILDREN) cost a walk over /proc.
+	h.children, _ = openCtl(fmt.Sprintf("/proc/self/task/%d/children", os.Getpid()), unix.O_RDONLY)
 	h.walk, h.prefix = true, ownerPrefix(id)
 	if outer := os.Getenv(MarkVar); outer != "" {
 		h.prefix = outer + "/" + h.prefix
@@ -52,16 +57,14 @@ type group struct {
 }
 
 func (g *group) prepare(env []string, sys *syscall.SysProcAttr) []string {
-	// A session rather than only a group: a shell with job control gives its
-	// children groups of their own, but not sessions.
-	sys.Setsid = true
+	separate(sys)
 	if !g.home.walk {
 		return env
 	}
-	return append(without1(env, MarkVar+"="), MarkVar+"="+g.mark)
+	return append(dropVar(env, MarkVar+"="), MarkVar+"="+g.mark)
 }
 
-func without1(env []string, prefix string) []string {
+func dropVar(env []string, prefix string) []string {
 	out := make([]string, 0, len(env)+1)
 	for _, kv := range env {
 		if !strings.HasPrefix(kv, prefix) {
@@ -135,40 +138,49 @@ func hasMark(env [][]byte, mark string) bool {
 // rest relies on this: once the leader has exited, the ancestors of every
 // member left end in a child of ours, because we are the subreaper. No orphan
 // among our children, no member; and that list is one short file.
+//
+// Lists are stale when they are read. A process that dies meanwhile hands its
+// children to us, where only the next list shows them; so one that was seen
+// dead for the first time means: once more.
 func (g *group) rest() ([]stat, error) {
 	if !g.home.walk {
-		return nil, nil
+		// Nobody can see who is left, nor whether TERM helped.
+		return nil, ignoreGone(unix.Kill(-g.leader, unix.SIGKILL))
 	}
-	orphans, err := g.home.orphans()
-	if err != nil || len(orphans) == 0 {
-		return nil, err
-	}
-	left, err := g.members()
-	reapZombies(orphans)
-	return left, err
-}
-
-// orphans lists our children that are no leaders of ours. It asks for those of
-// the first thread only: that is where the kernel re-parents to, while a Go
-// program's own children are spread over all threads.
-func (h *groupHome) orphans() ([]int, error) {
-	b, err := os.ReadFile(mainThreadChildren)
-	var list []int
-	if err == nil {
-		list = appendPIDs(nil, b)
-	} else if list, err = childrenByWalk(os.Getpid()); err != nil {
-		return nil, err
-	}
-	out := list[:0]
-	for _, pid := range list {
-		if _, ours := h.leaders.Load(pid); !ours {
-			out = append(out, pid)
+	dead := map[int]bool{}
+	for range restTries {
+		orphans, err := g.home.orphans()
+		if err != nil || len(orphans) == 0 {
+			return nil, err
+		}
+		again, ours := false, false
+		for _, pid := range orphans {
+			st, err := readStat(pid)
+			if err != nil || !st.live() {
+				again = again || !dead[pid]
+				dead[pid] = true
+				continue
+			}
+			ours = ours || st.pgid == g.leader || g.marked(st)
+		}
+		reapZombies(orphans)
+		if ours {
+			members, err := g.members()
+			if err != nil || len(members) > 0 {
+				return members, err
+			}
+			again = true
+		}
+		if !again {
+			return nil, nil
 		}
 	}
-	return out, nil
+	return nil, errors.New("list processes: they change too fast")
 }
 
-var mainThreadChildren = fmt.Sprintf("/proc/self/task/%d/children", os.Getpid())
+// restTries bounds the looks for a tree that keeps dying; whoever called looks
+// again after a pause.
+const restTries = 100
 
 func (g *group) account(*Result) {}
 

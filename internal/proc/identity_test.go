@@ -83,13 +83,13 @@ func TestZombieIsGone(t *testing.T) {
 
 func TestParseStat(t *testing.T) {
 	for _, name := range []string{"sh", "a b", "a) R 1 (b", ")", "("} {
-		got, err := parseStat([]byte("42 (" + name + ") S 1 2 3 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 777 0 0"))
-		want := stat{pid: 42, ppid: 1, pgid: 2, sid: 3, state: 'S', start: 777}
+		got, err := parseStat([]byte("42 (" + name + ") S 1 2 3 4 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 777 0 0"))
+		want := stat{pid: 42, ppid: 1, pgid: 2, sid: 3, tty: 4, state: 'S', start: 777}
 		if err != nil || got != want {
 			t.Errorf("%q: %+v, %v; want %+v", name, got, err, want)
 		}
 	}
-	for _, bad := range []string{"", "42", "42 (sh", "42 (sh) S", "42 (sh) S x 2 3 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 777"} {
+	for _, bad := range []string{"", "42", "42 (sh", "42 (sh) S", "42 (sh) S x 2 3 4 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 777"} {
 		if got, err := parseStat([]byte(bad)); err == nil {
 			t.Errorf("%q: %+v, want an error", bad, got)
 		}

@@ -27,6 +27,9 @@ func Level() (ControlLevel, string) {
 	c := standard()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.forced != nil {
+		return c.level, c.forced.Error()
+	}
 	return c.level, c.reason
 }
 
@@ -124,4 +127,25 @@ func (c *controller) close() {
 	if c.cg != nil {
 		c.cg.close()
 	}
+	if c.groups != nil {
+		c.groups.close()
+	}
 }
+
+// separate takes a child out of the reach of a terminal's signals, which are
+// for this process: it decides when its children end. Where there is a terminal
+// it takes a session of its own, so that a program that asks for a password
+// fails at once and is not stopped in the background for ever. Elsewhere a
+// group does: a session is a scheduling group too (autogroup), which costs.
+func separate(sys *syscall.SysProcAttr) {
+	if haveTerminal() {
+		sys.Setsid = true
+	} else {
+		sys.Setpgid = true
+	}
+}
+
+var haveTerminal = sync.OnceValue(func() bool {
+	st, err := readStat(os.Getpid())
+	return err != nil || st.tty != 0
+})

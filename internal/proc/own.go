@@ -9,12 +9,53 @@ import (
 )
 
 // own follows the tree from start to end. Order matters: the leader's exit is
-// seen without reaping it (WNOWAIT), then the rest of the tree is ended, and
-// only then the leader is reaped, because its zombie is what keeps its pid,
-// group and session ids from being given to strangers.
+// seen without reaping it, then the rest of the tree is ended, and only then
+// the leader is reaped, because its zombie is what keeps its pid, group and
+// session ids from being given to strangers.
+//
+// It runs in the goroutine of whoever waits: another one would cost a switch
+// of threads for every process. Only what is stuck gets a goroutine, which
+// lives until the kernel lets go of the process.
 func (p *Process) own() {
-	waitExit(p.pid)
+	if p.waitExit() {
+		p.finish()
+		return
+	}
+	go func() {
+		for !p.waitExit() {
+		}
+		p.finish()
+	}()
+}
 
+// stuckTick is how often a wait looks whether it should be given up.
+const stuckTick = 1000 // milliseconds
+
+// waitExit waits for the leader's exit and leaves it a zombie. It returns
+// false after a tick if the process is stuck.
+func (p *Process) waitExit() bool {
+	exited := false
+	err := p.os.WithHandle(func(pidfd uintptr) {
+		fds := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
+		for !exited {
+			n, err := unix.Poll(fds, stuckTick)
+			exited = n > 0 || (err != nil && !errors.Is(err, unix.EINTR))
+			select {
+			case <-p.stuck:
+				return
+			default:
+			}
+		}
+	})
+	for err != nil && !exited {
+		// Before Linux 5.4 there is no pidfd, and this wait has no bound.
+		werr := unix.Waitid(unix.P_PID, p.pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		exited = !errors.Is(werr, unix.EINTR)
+	}
+	return exited
+}
+
+func (p *Process) finish() {
 	p.mu.Lock()
 	p.exited = true
 	p.release()
@@ -36,16 +77,6 @@ func (p *Process) own() {
 	p.tree.account(&p.result)
 	p.tree.release(empty)
 	close(p.done)
-}
-
-// waitExit blocks until pid, a child, has exited, and leaves it a zombie.
-func waitExit(pid int) {
-	for {
-		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
-		if !errors.Is(err, unix.EINTR) {
-			return
-		}
-	}
 }
 
 // release lets go of what could still change the cause. The lock is held.

@@ -7,14 +7,15 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// Process is a started tree. One goroutine owns it: from Start until the tree
-// is gone.
+// Process is a started tree. Whoever waits for it first owns it, and sees to
+// its end; timers and the context's hook only send signals.
 type Process struct {
 	pid   int
 	grace time.Duration
@@ -27,6 +28,7 @@ type Process struct {
 	// into the child's, which borrows our memory until it execs.
 	ourPeak int64
 
+	owned atomic.Bool
 	// done is closed when result is final; stuck when KILL did not help.
 	done, stuck chan struct{}
 	result      Result
@@ -48,7 +50,8 @@ type Process struct {
 
 // Start starts a tree. It returns when the program runs (exec has succeeded).
 // The tree is stopped when ctx ends, with the context's cause as the reason.
-// Every started process must be waited for with Wait.
+// Every started process must be waited for, by Wait or Done: until then nothing
+// is done about what outlives its leader.
 //
 // Errors: ErrUnusable if the program cannot be run as it is; the context's
 // cause; anything else is a shortage of the machine.
@@ -90,7 +93,6 @@ func (c *controller) launch(ctx context.Context, s Spec) (*Process, error) {
 	}
 	p.unhook = context.AfterFunc(ctx, func() { p.Stop(context.Cause(ctx).Error()) })
 	p.mu.Unlock()
-	go p.own()
 	return p, nil
 }
 
@@ -152,14 +154,23 @@ var devNull = sync.OnceValues(func() (*os.File, error) { return os.OpenFile(os.D
 // PID is the leader's process id, and that of its group and session.
 func (p *Process) PID() int { return p.pid }
 
-// Done is closed when Wait would return at once with the tree gone.
-func (p *Process) Done() <-chan struct{} { return p.done }
+// Done is closed when Wait would return at once with the tree gone. Calling it
+// is as good as waiting, in a goroutine that ends with the tree.
+func (p *Process) Done() <-chan struct{} {
+	if p.owned.CompareAndSwap(false, true) {
+		go p.own()
+	}
+	return p.done
+}
 
 // Wait returns when the leader has exited and nothing of its tree is left. It
 // may be called more than once. Once the tree is being ended, by Stop, by the
 // timeout or because its leader exited, it returns within the grace and
 // killDelay, twice: what is stuck in the kernel is Abandoned.
 func (p *Process) Wait() Result {
+	if p.owned.CompareAndSwap(false, true) {
+		p.own()
+	}
 	select {
 	case <-p.done:
 		return p.result

@@ -7,16 +7,22 @@ import (
 	"io/fs"
 	"os"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 // stat is the part of /proc/PID/stat that matters here.
 type stat struct {
-	pid, ppid, pgid, sid int
-	state                byte
-	start                uint64
+	pid, ppid, pgid, sid, tty int
+	state                     byte
+	start                     uint64
 }
+
+// kernel tells threads of the kernel: they are in no group and no session.
+// (Nor are processes of a container that was entered from outside, which bear
+// no mark of ours.)
+func (s stat) kernel() bool { return s.pgid == 0 && s.sid == 0 }
 
 func (s stat) live() bool { return s.state != 'Z' && s.state != 'X' }
 
@@ -42,12 +48,13 @@ func parseStat(b []byte) (stat, error) {
 		return stat{}, fmt.Errorf("parse process status %q: too few fields", b)
 	}
 	s := stat{state: f[0][0]}
-	var errs [5]error
+	var errs [6]error
 	s.pid, errs[0] = strconv.Atoi(string(bytes.TrimSpace(b[:open])))
 	s.ppid, errs[1] = strconv.Atoi(string(f[1]))
 	s.pgid, errs[2] = strconv.Atoi(string(f[2]))
 	s.sid, errs[3] = strconv.Atoi(string(f[3]))
 	s.start, errs[4] = strconv.ParseUint(string(f[19]), 10, 64)
+	s.tty, errs[5] = strconv.Atoi(string(f[4]))
 	return s, errors.Join(errs[:]...)
 }
 
@@ -167,14 +174,23 @@ func within(set map[int]bool, all []stat) {
 	}
 }
 
-// environ reads a process's environment: what it was started with. It is
-// empty for a zombie and unreadable for another user's process.
+// environ reads a process's environment: what it was started with. It is nil
+// for a zombie and for another user's process.
+//
+// It reads as empty while the process is in exec, and a process must not be
+// overlooked for that: an empty one is looked at for some milliseconds.
 func environ(pid int) [][]byte {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-	if err != nil {
-		return nil
-	}
-	return bytes.Split(b, []byte{0})
+	var env [][]byte
+	poll(5*time.Millisecond, func() bool {
+		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+		if err != nil || len(b) > 0 {
+			env = bytes.Split(b, []byte{0})
+			return true
+		}
+		st, err := readStat(pid)
+		return err != nil || !st.live()
+	})
+	return env
 }
 
 // heldByUs lists the children that this process has a pidfd of, as package os

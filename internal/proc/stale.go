@@ -118,10 +118,11 @@ func staleMarked() ([]stat, error) {
 	me := os.Getpid()
 	var out []stat
 	for _, pid := range all {
-		if pid == me || !staleMark(environ(pid)) {
+		st, err := readStat(pid)
+		if err != nil || !st.live() || pid == me || st.kernel() {
 			continue
 		}
-		if st, err := readStat(pid); err == nil && st.live() {
+		if staleMark(environ(pid)) {
 			out = append(out, st)
 		}
 	}
