@@ -80,18 +80,14 @@ func Host() (spool.Host, error) {
 	if err != nil {
 		return spool.Host{}, fmt.Errorf("identify this process: %w", err)
 	}
-	same := func(pid int, start uint64) bool {
-		now, err := proc.IdentityOf(pid)
-		return err == nil && now.Start == start
+	of := func(pid int, start uint64) proc.Identity {
+		return proc.Identity{Boot: id.Boot, Host: id.Host, PID: pid, Start: start}
 	}
 	return spool.Host{
 		Boot: id.Boot, Name: id.Host, PID: id.PID, Start: id.Start,
-		Stopped: func(pid int, start uint64) bool { return same(pid, start) && proc.Stopped(pid) },
+		Stopped: func(pid int, start uint64) bool { return proc.Alive(of(pid, start)) && proc.Stopped(pid) },
 		Kill: func(pid int, start uint64) error {
-			if !same(pid, start) {
-				return nil
-			}
-			err := proc.KillPID(pid)
+			err := proc.Kill(of(pid, start))
 			// What it had started goes with it: two must never run one task.
 			_, cleanErr := proc.CleanStale()
 			return errors.Join(err, cleanErr)

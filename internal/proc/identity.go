@@ -120,3 +120,19 @@ func Stopped(pid int) bool {
 	st, err := readStat(pid)
 	return err == nil && (st.state == 'T' || st.state == 't')
 }
+
+// Kill sends SIGKILL to the very process that id names. One that is gone, or
+// whose pid another has now, is no error.
+func Kill(id Identity) error {
+	if Look(id) != Running {
+		return nil
+	}
+	st, err := readStat(id.PID)
+	if err != nil || st.start != id.Start {
+		return nil
+	}
+	if err := st.kill(unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("kill process %d: %w", id.PID, err)
+	}
+	return nil
+}
