@@ -19,7 +19,7 @@ func TestNoViolation(t *testing.T) {
 // TestNoViolationNightly explores the larger scenarios.
 func TestNoViolationNightly(t *testing.T) {
 	if !nightly() {
-		t.Skipf("skipped: %d larger scenarios; set BEEYARD_NIGHTLY=1 to explore them", len(nightlyScenarios))
+		t.Skipf("skipped: %d larger scenarios; set BEEYARD_NIGHTLY=1 (and -timeout 30m) to explore them", len(nightlyScenarios))
 	}
 	total := 0
 	for _, sc := range nightlyScenarios {
