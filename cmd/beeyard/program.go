@@ -57,7 +57,23 @@ func (p *program) main(ctx context.Context, args []string) int {
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
 	cmd, err := root.ExecuteContextC(ctx)
+	if err != nil && wantsJSON(rest) {
+		p.json = true // a bad flag before it keeps it from being read
+	}
 	return p.finish(cmd, err)
+}
+
+// wantsJSON reports whether --json is among the flags.
+func wantsJSON(args []string) bool {
+	for _, a := range args {
+		switch a {
+		case "--json", "--json=true":
+			return true
+		case "--":
+			return false
+		}
+	}
+	return false
 }
 
 // compatNames are the programs that beeyard acts as when called by their name.
@@ -117,7 +133,12 @@ func (p *program) root() *cobra.Command {
 // commands lists what registers commands, one function a file.
 func (p *program) commands() []func(*cobra.Command) {
 	return []func(*cobra.Command){
-		p.addVersion, p.addConfig, p.addWork, p.addEach,
+		p.addEnqueue, p.addClaim, p.addComplete, p.addRelease, p.addHeartbeat, p.addReap,
+		p.addRetry, p.addCancel, p.addHold, p.addPrune,
+		p.addWork, p.addEach,
+		p.addLs, p.addShow, p.addWhy, p.addLogs, p.addWait, p.addWatch, p.addGraph, p.addHistory, p.addDoctor,
+		p.addRun, p.addCheckpoint, p.addInit,
+		p.addConfig, p.addCompletion, p.addVersion, p.addHelp,
 		p.addLedger, p.addCompatSweep,
 	}
 }
