@@ -17,6 +17,7 @@ func (d *doctor) graph(context.Context) error {
 		return err
 	}
 	open := d.sight.open
+	slices.SortFunc(open, func(a, b openTask) int { return strings.Compare(a.id, b.id) })
 	at := make(map[string]int32, len(open))
 	for i := range open {
 		at[open[i].id] = int32(i)

@@ -65,7 +65,7 @@ func (d *doctor) tasks(ctx context.Context) error {
 	if err != nil || due == 0 {
 		return err
 	}
-	d.fix(Finding{Code: "due", Severity: Info, Subject: "held/", Detail: fmt.Sprintf("%d tasks are due and wait for somebody to look", due),
+	d.fix(Finding{Code: "due", Severity: Info, Subject: "held/", Detail: fmt.Sprintf("due, and waiting for somebody to look: %d", due),
 		Fix: "they are moved to pending/, as any worker or claim does"}, func() error {
 		_, err := d.r.promoteDue(ctx)
 		return err

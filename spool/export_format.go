@@ -149,12 +149,20 @@ func readExport(ctx context.Context, r io.Reader, head func(exportHead) error, e
 	bad := func(format string, args ...any) error {
 		return beeyard.Because(beeyard.ErrCorrupt, "the stream is no whole export: "+fmt.Sprintf(format, args...))
 	}
-	br := bufio.NewReaderSize(r, 1<<20)
+	src := &errReader{r: r}
+	// fail tells a source that cannot be read from a stream that is no export.
+	fail := func(err error) error {
+		if src.err != nil {
+			return fmt.Errorf("read the stream: %w", src.err)
+		}
+		return bad("%v", err)
+	}
+	br := bufio.NewReaderSize(src, 1<<20)
 	r = br
 	if magic, err := br.Peek(2); err == nil && magic[0] == 0x1f && magic[1] == 0x8b {
 		z, err := gzip.NewReader(br)
 		if err != nil {
-			return exportEnd{}, bad("%v", err)
+			return exportEnd{}, fail(err)
 		}
 		r = z
 	}
@@ -167,10 +175,10 @@ func readExport(ctx context.Context, r io.Reader, head func(exportHead) error, e
 		}
 		h, err := tr.Next()
 		if errors.Is(err, io.EOF) {
-			return exportEnd{}, bad("it ends before its last entry")
+			err = errors.New("it ends before its last entry")
 		}
 		if err != nil {
-			return exportEnd{}, bad("%v", err)
+			return exportEnd{}, fail(err)
 		}
 		_, name, ok := strings.Cut(h.Name, "/")
 		if !ok || h.Typeflag != tar.TypeReg {
@@ -180,27 +188,35 @@ func readExport(ctx context.Context, r io.Reader, head func(exportHead) error, e
 			return exportEnd{}, bad("it does not begin with %s, once", exportFirst)
 		}
 		sum := sha256.New()
-		e := &exportEntry{Name: name, Size: h.Size, Mod: h.ModTime, Sum: h.PAXRecords[exportSum], Body: io.TeeReader(tr, sum)}
+		body := &errReader{r: tr}
+		e := &exportEntry{Name: name, Size: h.Size, Mod: h.ModTime, Sum: h.PAXRecords[exportSum], Body: io.TeeReader(body, sum)}
 		var end *exportEnd
 		switch name {
 		case exportFirst:
 			var v exportHead
-			if err := decodeMeta(e, &v); err != nil || v.Format != exportFormat || v.Export == "" {
+			if err = decodeMeta(e, &v); body.err == nil && (err != nil || v.Format != exportFormat || v.Export == "") {
 				return exportEnd{}, bad("its first entry is not of format %s", exportFormat)
 			}
 			first = false
-			err = head(v)
+			if err == nil {
+				err = head(v)
+			}
 		case exportLast:
 			end = &exportEnd{}
-			err = decodeMeta(e, end)
+			if err = decodeMeta(e, end); err != nil && body.err == nil {
+				return exportEnd{}, bad("its last entry cannot be read")
+			}
 		default:
 			err = each(e)
 		}
+		if err == nil {
+			_, err = io.Copy(io.Discard, e.Body)
+		}
+		if body.err != nil {
+			return exportEnd{}, fail(body.err)
+		}
 		if err != nil {
 			return exportEnd{}, err
-		}
-		if _, err := io.Copy(io.Discard, e.Body); err != nil {
-			return exportEnd{}, bad("%s: %v", beeyard.Quote(name), err)
 		}
 		if got := hex.EncodeToString(sum.Sum(nil)); got != e.Sum {
 			return exportEnd{}, bad("the content of %s does not have its digest", beeyard.Quote(name))
@@ -214,6 +230,20 @@ func readExport(ctx context.Context, r io.Reader, head func(exportHead) error, e
 			return *end, nil
 		}
 	}
+}
+
+// errReader remembers what ended reading, unless it was the end.
+type errReader struct {
+	r   io.Reader
+	err error
+}
+
+func (e *errReader) Read(p []byte) (int, error) {
+	n, err := e.r.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		e.err = err
+	}
+	return n, err
 }
 
 func decodeMeta(e *exportEntry, v any) error {

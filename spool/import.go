@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 
 	"beeyard"
-	"beeyard/internal/clock"
 	"beeyard/internal/durable"
 )
 
@@ -45,9 +44,13 @@ type ImportReport struct {
 // It can be killed at any moment: the same import begun again completes it, and
 // does nothing once it is complete. ErrExists when there is a run, or anything
 // else, at path; ErrCorrupt when the stream is damaged or cut short.
-func Import(ctx context.Context, rd io.Reader, path string, o ImportOptions, clk clock.Clock) (ImportReport, error) {
-	im := &importer{o: o, clk: clk, seen: map[string]bool{}, dirs: map[string]durable.Dir{}}
-	err := im.run(ctx, rd, path)
+func Import(ctx context.Context, rd io.Reader, path string, o ImportOptions) (ImportReport, error) {
+	return importRun(ctx, rd, path, o, nil)
+}
+
+func importRun(ctx context.Context, rd io.Reader, path string, o ImportOptions, wrap func(durable.Dir) durable.Dir) (ImportReport, error) {
+	im := &importer{o: o, seen: map[string]bool{}, dirs: map[string]durable.Dir{}}
+	err := im.run(ctx, rd, path, wrap)
 	if cerr := im.close(); err == nil {
 		err = cerr
 	}
@@ -56,7 +59,6 @@ func Import(ctx context.Context, rd io.Reader, path string, o ImportOptions, clk
 
 type importer struct {
 	o      ImportOptions
-	clk    clock.Clock
 	report ImportReport
 	root   durable.Dir // the run to be
 	meta   durable.Dir // its .beeyard
@@ -68,10 +70,14 @@ type importer struct {
 
 var errAlready = errors.New("imported already")
 
-func (im *importer) run(ctx context.Context, rd io.Reader, path string) error {
+// wrap, when set, is put around the folder: tests fail and stop there.
+func (im *importer) run(ctx context.Context, rd io.Reader, path string, wrap func(durable.Dir) durable.Dir) error {
 	var err error
 	if im.root, err = durable.MkdirAll(path, folderMode); err != nil {
 		return fmt.Errorf("make run folder: %w", err)
+	}
+	if wrap != nil {
+		im.root = wrap(im.root)
 	}
 	im.report.Path = im.root.Path()
 	if err := im.free(); err != nil {

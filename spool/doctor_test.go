@@ -1,0 +1,471 @@
+package spool
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"beeyard"
+	"beeyard/internal/clock"
+)
+
+func doctorRun(t *testing.T, r *Run, o DoctorOptions) DoctorReport {
+	t.Helper()
+	rep, err := r.Doctor(viewContext(t), o)
+	viewMust(t, err)
+	return rep
+}
+
+func doctorFind(rep DoctorReport, code string) []Finding {
+	var out []Finding
+	for _, f := range rep.Findings {
+		if f.Code == code {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// doctorWant checks that exactly one finding of the code has all the words.
+func doctorWant(t *testing.T, rep DoctorReport, code string, severity Severity, words ...string) Finding {
+	t.Helper()
+	n := 0
+	var hit Finding
+	for _, f := range doctorFind(rep, code) {
+		all := f.Subject + " " + f.Detail
+		if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(all, w) }) {
+			n++
+			hit = f
+		}
+	}
+	if n != 1 || hit.Severity != severity {
+		t.Errorf("%s with %v: found %d times, severity %q; all: %+v", code, words, n, hit.Severity, doctorFind(rep, code))
+	}
+	return hit
+}
+
+// What a sound run shows besides: where it lies.
+var doctorUsual = map[string]bool{"fs": true, "fs-no-journal": true, "fs-memory": true, "fs-unmeasured": true, "fs-network": true, "folder-permissions": true, "folder-link": true}
+
+func TestDoctorOfASoundRun(t *testing.T) {
+	r := viewRun(t, Options{})
+	w, err := r.Attach(viewContext(t), beeyard.WorkerSpec{ID: "w1"})
+	viewMust(t, err)
+	tasks := []*beeyard.Task{{ID: "a", Type: "work"}, {ID: "b", Type: "work", DependsOn: []string{"a"}}, {ID: "c", Type: "work", Ext: beeyard.Ext{Hold: &beeyard.Hold{}}}}
+	_, err = r.Enqueue(viewContext(t), tasks, beeyard.EnqueueOptions{})
+	viewMust(t, err)
+	c, err := w.Claim(viewContext(t), beeyard.Filter{})
+	viewMust(t, err)
+	_, err = w.Settle(viewContext(t), c.Ref(), beeyard.Settlement{Outcome: beeyard.OutcomeDone})
+	viewMust(t, err)
+	viewMust(t, w.Flush(viewContext(t)))
+	if c, err = w.Claim(viewContext(t), beeyard.Filter{}); err != nil || c == nil {
+		t.Fatal(c, err)
+	}
+	before := viewTree(t, r.path)
+	var checks []string
+	rep := doctorRun(t, r, DoctorOptions{Fix: true, Progress: func(check string, _, _ int) { checks = append(checks, check) },
+		Extra: []Finding{{Code: "sandbox", Severity: Info, Detail: "landlock"}}})
+	for _, f := range rep.Findings {
+		if !doctorUsual[f.Code] && f.Code != "sandbox" {
+			t.Errorf("a sound run: %+v", f)
+		}
+	}
+	if len(doctorFind(rep, "fs")) != 1 || len(doctorFind(rep, "sandbox")) != 1 || len(checks) < 10 {
+		t.Errorf("report %+v, progress %v", rep, checks)
+	}
+	after := viewTree(t, r.path)
+	for name, data := range before {
+		if after[name] != data {
+			t.Errorf("%s changed", name)
+		}
+	}
+	viewMust(t, w.Close(viewContext(t)))
+}
+
+// doctorSick has one of everything.
+func doctorSick(t *testing.T) *Run {
+	r := viewRun(t, Options{})
+	copyOf := func(folder, id string, rev int64, uid string) {
+		task := viewTask(id)
+		task.Ext.Rev, task.Ext.UID = rev, uid
+		viewPut(t, r, folder, task)
+	}
+	copyOf(dirPending, "left", 1, "a") // the same life ended
+	copyOf(dirDone, "left", 2, "a")
+	copyOf(dirDone, "redone", 1, "a") // ended, and run again since
+	hold := func(task *beeyard.Task) *beeyard.Task {
+		task.Ext.Hold = &beeyard.Hold{}
+		return task
+	}
+	redone := hold(viewTask("redone"))
+	redone.Ext.Rev, redone.Ext.UID = 3, "a"
+	viewPut(t, r, dirHeld, redone)
+	copyOf(dirPending, "lives", 0, "b")
+	copyOf(dirDone, "lives", 1, "a")
+	viewPut(t, r, dirPending, viewTask("c1", "c2"))
+	viewPut(t, r, dirPending, viewTask("c2", "c3"))
+	viewPut(t, r, dirHeld, hold(viewTask("c3", "c1")))
+	viewPut(t, r, dirPending, viewTask("self", "self"))
+	viewPut(t, r, dirPending, viewTask("wants", "ghost", "left", "pruned", "listed", "archived"))
+	viewPut(t, r, ".beeyard/archive", viewTask("archived"))
+	viewPutRaw(t, r, dirMeta, filePruned, []byte(`{"id":"pruned","outcome":"done"}`+"\n"))
+	viewMust(t, r.completedNow(viewContext(t), "left", "lives"))
+	cp, err := r.Checkpoint(viewContext(t))
+	viewMust(t, err)
+	cp.CompletedTasks = append(cp.CompletedTasks, "listed")
+	data, err := cp.Encode()
+	viewMust(t, err)
+	viewPutRaw(t, r, ".", fileStatus, data)
+	copyOf(dirDone, "unlisted", 1, "a")
+	viewPut(t, r, dirPending, viewTask("Twin"))
+	viewPut(t, r, dirPending, viewTask("twin"))
+	viewPut(t, r, dirPending, viewTask("caf\u00e9"))
+	viewPut(t, r, dirPending, viewTask("cafe\u0301"))
+	never := viewTask("never")
+	never.Ext.NotBefore = "tomorrow"
+	viewPut(t, r, dirHeld, never)
+	due := viewTask("due")
+	due.Ext.NotBefore = "2026-01-01T00:00:00Z"
+	viewPut(t, r, dirHeld, due)
+	viewPutRaw(t, r, dirPending, "broken.json", []byte("{"))
+	viewPutRaw(t, r, dirFailed, "torn.json", []byte("\x00\x00"))
+	viewPutRaw(t, r, dirQuarantine, "odd.json", []byte("["))
+	viewPutRaw(t, r, dirQuarantine, reasonName("odd.json"), []byte("it is a list"))
+	viewPutRaw(t, r, dirQuarantine, lateName("x", "abcd1234", "json"), []byte("{}"))
+	viewPutRaw(t, r, dirArtifacts, lateName("x", "abcd1234", "md"), []byte("late"))
+	viewPutRaw(t, r, dirPending, "readme.txt", []byte("hello"))
+	viewMust(t, os.Symlink("/etc/hostname", filepath.Join(r.path, dirPending, "link.json")))
+	viewMust(t, os.Symlink("/etc", filepath.Join(r.path, dirClaimed, "evil")))
+	viewMust(t, syscall.Mkfifo(filepath.Join(r.path, dirDone, "pipe.json"), 0o600))
+	viewMust(t, os.Chmod(filepath.Join(r.path, dirDone), 0o770))
+	dead := viewClaim(t, r, "gone", false, viewTask("orphan"))
+	body, err := viewTask("half").Encode()
+	viewMust(t, err)
+	viewPutRaw(t, r, "claimed/"+dead, tagged("lost", tagRecord, "abcd1234"), body)
+	viewPutRaw(t, r, ".", fileStatus+".corrupt-20260101T000000.000000Z", []byte("{"))
+	return r
+}
+
+func TestDoctorFindsWhatIsWrong(t *testing.T) {
+	r := doctorSick(t)
+	rep := doctorRun(t, r, DoctorOptions{})
+	doctorWant(t, rep, "copy", Warn, "left", "pending/left.json (rev 1)", "done/left.json (rev 2), which counts")
+	doctorWant(t, rep, "copy", Warn, "redone", "done/redone.json (rev 1)", "held/redone.json (rev 3), which counts")
+	doctorWant(t, rep, "two-lives", Warn, "lives", "pending/", "done/")
+	if f := doctorFind(rep, "dependency-cycle"); len(f) != 2 {
+		t.Errorf("cycles: %+v", f)
+	}
+	doctorWant(t, rep, "dependency-cycle", Bad, "c1 → c2 → c3 → c1", "c1")
+	doctorWant(t, rep, "dependency-cycle", Bad, "self → self")
+	doctorWant(t, rep, "dangling-dependency", Bad, "ghost", `"wants"`)
+	if f := doctorFind(rep, "dangling-dependency"); len(f) != 1 {
+		t.Errorf("dangling: %+v", f)
+	}
+	doctorWant(t, rep, "completed-without-record", Warn, "listed")
+	doctorWant(t, rep, "checkpoint-behind", Info, `"unlisted"`)
+	doctorWant(t, rep, "checkpoint-kept", Info, "corrupt-2026")
+	if f := doctorFind(rep, "ids-alike"); len(f) != 2 {
+		t.Errorf("alike: %+v", f)
+	}
+	doctorWant(t, rep, "ids-alike", Warn, `"Twin", "twin"`)
+	doctorWant(t, rep, "unreadable-time", Bad, "never", "tomorrow")
+	doctorWant(t, rep, "due", Info, "to look: 1")
+	doctorWant(t, rep, "unreadable-task", Warn, "pending/broken.json")
+	doctorWant(t, rep, "unreadable-record", Bad, "failed/torn.json")
+	doctorWant(t, rep, "quarantined", Warn, "odd.json", "it is a list")
+	doctorWant(t, rep, "kept-aside", Info, "quarantine")
+	doctorWant(t, rep, "kept-aside", Info, "artifacts")
+	doctorWant(t, rep, "foreign-file", Info, "pending/readme.txt")
+	doctorWant(t, rep, "link", Warn, "pending/link.json")
+	doctorWant(t, rep, "link", Warn, "evil")
+	doctorWant(t, rep, "not-a-file", Warn, "done/pipe.json", "FIFO")
+	doctorWant(t, rep, "folder-permissions", Warn, "/done", "0770")
+	doctorWant(t, rep, "expired-claim", Warn, "orphan", "gone")
+	doctorWant(t, rep, "claim-leftover", Info, "lost~out.abcd1234")
+	if rep.Worst() != Bad {
+		t.Errorf("worst %q", rep.Worst())
+	}
+	if !slices.IsSortedFunc(rep.Findings, func(a, b Finding) int { return b.Severity.weight() - a.Severity.weight() }) {
+		t.Error("the worst does not come first")
+	}
+	for _, f := range rep.Findings {
+		if f.Fixed || f.Detail == "" {
+			t.Errorf("looking fixed something, or says nothing: %+v", f)
+		}
+		for _, word := range []string{"rm ", "--force", "delete", "unlink", "git "} {
+			if strings.Contains(strings.ToLower(f.Fix), word) {
+				t.Errorf("%s tells to destroy: %q", f.Code, f.Fix)
+			}
+		}
+	}
+}
+
+// Neither looking nor a dry run changes a file, whatever is wrong.
+func TestDoctorDryRunChangesNothing(t *testing.T) {
+	r := doctorSick(t)
+	old := ".tmp~x~aaaabbbbccccdddd"
+	viewPutRaw(t, r, dirPending, old, []byte("{"))
+	viewMust(t, os.Remove(filepath.Join(r.path, dirDone, "pipe.json"))) // it would block the comparison
+	viewMust(t, os.Remove(filepath.Join(r.path, dirClaimed, "evil")))
+	doctorRun(t, r, DoctorOptions{}) // makes .beeyard/clock and the index
+	before := viewTree(t, r.path)
+	doctorRun(t, r, DoctorOptions{Fix: true, DryRun: true})
+	after := viewTree(t, r.path)
+	for name := range before {
+		if before[name] != after[name] {
+			t.Errorf("%s changed", name)
+		}
+	}
+	if len(before) != len(after) {
+		t.Errorf("%d files became %d", len(before), len(after))
+	}
+}
+
+func TestDoctorFixes(t *testing.T) {
+	r := doctorSick(t)
+	before := viewTreeBodies(t, r)
+	rep := doctorRun(t, r, DoctorOptions{Fix: true})
+	for _, code := range []string{"copy", "due", "checkpoint-behind"} {
+		for _, f := range doctorFind(rep, code) {
+			if !f.Fixed {
+				t.Errorf("%+v", f)
+			}
+		}
+	}
+	again := doctorRun(t, r, DoctorOptions{})
+	for _, code := range []string{"copy", "due", "checkpoint-behind", "stray-temp", "unfinished-settle"} {
+		if f := doctorFind(again, code); len(f) > 0 {
+			t.Errorf("after fixing: %+v", f)
+		}
+	}
+	// What counts is untouched, and what does not is kept.
+	for id, place := range map[string]beeyard.Place{"left": beeyard.PlaceDone, "redone": beeyard.PlaceHeld, "lives": beeyard.PlacePending, "due": beeyard.PlacePending} {
+		if v, err := r.Get(viewContext(t), id); err != nil || v.Place != place {
+			t.Errorf("%s: %+v, %v", id, v, err)
+		}
+	}
+	after := viewTreeBodies(t, r)
+	for body, n := range before {
+		if after[body] < n {
+			t.Errorf("a body is gone: %s", body)
+		}
+	}
+}
+
+// viewTreeBodies counts the contents of task files, wherever they lie.
+func viewTreeBodies(t *testing.T, r *Run) map[string]int {
+	t.Helper()
+	bodies := map[string]int{}
+	for _, dir := range []string{dirPending, dirHeld, dirDone, dirFailed, dirQuarantine, dirClaimed} {
+		viewMust(t, filepath.WalkDir(filepath.Join(r.path, dir), func(p string, e os.DirEntry, err error) error {
+			if err != nil || !e.Type().IsRegular() || !strings.HasSuffix(p, ".json") {
+				return err
+			}
+			data, err := os.ReadFile(p)
+			bodies[string(data)]++
+			return err
+		}))
+	}
+	return bodies
+}
+
+func TestDoctorRemovesOldTempsOnly(t *testing.T) {
+	r := viewRun(t, Options{})
+	ours, young, theirs := ".tmp~a~aaaabbbbccccdddd", ".tmp~b~aaaabbbbccccdddd", ".x.json.swp"
+	for _, n := range []string{ours, young, theirs} {
+		viewPutRaw(t, r, dirPending, n, []byte("{"))
+		viewAge(t, r, dirPending, n, 2*time.Hour)
+	}
+	// The change time cannot be set back; so the clock goes forward instead.
+	d := &doctor{r: r, o: DoctorOptions{Fix: true}, count: map[string]int{}, now: time.Now().Add(2 * time.Hour)}
+	viewPutRaw(t, r, dirPending, young, []byte("{}"))
+	at := time.Now().Add(90 * time.Minute)
+	viewMust(t, os.Chtimes(filepath.Join(r.path, dirPending, young), at, at))
+	viewMust(t, d.temps(viewContext(t)))
+	if len(d.out) != 1 || !d.out[0].Fixed || !strings.Contains(d.out[0].Subject, ours) {
+		t.Errorf("findings %+v", d.out)
+	}
+	tree := viewTree(t, filepath.Join(r.path, dirPending))
+	if _, there := tree[ours]; there || len(tree) != 2 {
+		t.Errorf("left: %v", tree)
+	}
+}
+
+// A decision that nobody carried out is finished: the task is done, once.
+func TestDoctorFinishesDecidedClaims(t *testing.T) {
+	r := viewRun(t, Options{})
+	viewPut(t, r, dirPending, viewTask("t1"))
+	dir := viewClaim(t, r, "w1", false)
+	cd, err := r.claimed.OpenDir(dir)
+	viewMust(t, err)
+	defer cd.Close()
+	viewMust(t, r.pending.Rename("t1.json", cd, "t1.json"))
+	old, _, err := readTask(cd, "t1.json", "t1")
+	viewMust(t, err)
+	worker, n, _ := beeyard.ParseClaimDir(dir)
+	next, err := old.Settle(beeyard.Settlement{Outcome: beeyard.OutcomeDone}, beeyard.Token{Worker: worker, Nonce: n}.String(), time.Now(), 0)
+	viewMust(t, err)
+	data, err := next.Encode()
+	viewMust(t, err)
+	viewPutRaw(t, r, "claimed/"+dir, tagged("t1", tagRecord, "abcd1234"), data)
+	viewMust(t, cd.Rename("t1.json", cd, tagged("t1", tagTaken, "abcd1234")))
+	d := &doctor{r: r, o: DoctorOptions{Fix: true, StaleAfter: time.Minute}, count: map[string]int{}, now: time.Now().Add(time.Minute)}
+	viewMust(t, d.claims(viewContext(t)))
+	if len(d.out) == 0 || d.out[0].Code != "unfinished-settle" || !d.out[0].Fixed {
+		t.Fatalf("findings %+v", d.out)
+	}
+	if v, err := r.Get(viewContext(t), "t1"); err != nil || v.State != beeyard.StateDone || v.Task.Ext.Rev != 1 {
+		t.Errorf("%+v, %v", v, err)
+	}
+}
+
+func TestDoctorRepairsTheCheckpoint(t *testing.T) {
+	for name, damage := range map[string]string{"empty": "", "NUL": strings.Repeat("\x00", 4096), "torn": `{"a":`} {
+		r := viewRun(t, Options{})
+		viewPut(t, r, dirDone, viewTask("t1"))
+		viewPutRaw(t, r, ".", fileStatus, []byte(damage))
+		doctorWant(t, doctorRun(t, r, DoctorOptions{}), "checkpoint-damaged", Bad, fileStatus)
+		if data, err := os.ReadFile(filepath.Join(r.path, fileStatus)); err != nil || string(data) != damage {
+			t.Errorf("%s: looking changed it: %q, %v", name, data, err)
+		}
+		if f := doctorWant(t, doctorRun(t, r, DoctorOptions{Fix: true}), "checkpoint-damaged", Bad, fileStatus); !f.Fixed {
+			t.Errorf("%s: %+v", name, f)
+		}
+		rep := doctorRun(t, r, DoctorOptions{})
+		if len(doctorFind(rep, "checkpoint-damaged")) != 0 || len(doctorFind(rep, "checkpoint-kept")) != 1 {
+			t.Errorf("%s: after the repair %+v", name, rep.Findings)
+		}
+		c, err := r.Checkpoint(viewContext(t))
+		if err != nil || !slices.Equal(c.CompletedTasks, []string{"t1"}) {
+			t.Errorf("%s: %+v, %v", name, c, err)
+		}
+	}
+}
+
+func TestDoctorClockSkew(t *testing.T) {
+	r := viewRun(t, Options{})
+	if f := doctorFind(doctorRun(t, r, DoctorOptions{}), "clock-skew"); len(f) != 0 {
+		t.Errorf("one clock: %+v", f)
+	}
+	r.clk = clock.NewFake(time.Now().Add(-time.Hour))
+	doctorWant(t, doctorRun(t, r, DoctorOptions{}), "clock-skew", Warn, "differ by")
+}
+
+func TestDoctorLooksAtARunThatMayNotBeWritten(t *testing.T) {
+	r := doctorSick(t)
+	viewMust(t, os.Remove(filepath.Join(r.path, dirDone, "pipe.json")))
+	viewMust(t, os.Remove(filepath.Join(r.path, dirClaimed, "evil")))
+	ro, err := Open(r.path, Options{Host: viewHost(), ReadOnly: true}, clock.Real())
+	viewMust(t, err)
+	defer ro.Close()
+	before := viewTree(t, r.path)
+	rep := doctorRun(t, ro, DoctorOptions{})
+	doctorWant(t, rep, "dangling-dependency", Bad, "ghost")
+	if after := viewTree(t, r.path); len(after) != len(before) {
+		t.Error("a file came or went")
+	}
+	if _, err := ro.Doctor(viewContext(t), DoctorOptions{Fix: true}); err == nil {
+		t.Error("fixing what may not be written")
+	}
+}
+
+// The graph is gone over once: a chain, a circle and a comb of 100,000 tasks.
+func TestDoctorGraphOfManyTasks(t *testing.T) {
+	const n = 100_000
+	chain := make([][]int32, n)
+	for i := range n - 1 {
+		chain[i] = []int32{int32(i + 1)}
+	}
+	ring := slices.Clone(chain)
+	ring[n-1] = []int32{0}
+	rng := rand.New(rand.NewPCG(3, 4))
+	random := make([][]int32, n)
+	for i := 1; i < n; i++ {
+		for range 3 {
+			random[i] = append(random[i], rng.Int32N(int32(i)))
+		}
+	}
+	for _, c := range []struct {
+		name string
+		next [][]int32
+		want []int
+	}{{"chain", chain, nil}, {"ring", ring, []int{n}}, {"random", random, nil}} {
+		start := time.Now()
+		got := cycles(c.next)
+		t.Logf("%s of %d: %v", c.name, n, time.Since(start))
+		var sizes []int
+		for _, g := range got {
+			sizes = append(sizes, len(g))
+		}
+		if !slices.Equal(sizes, c.want) {
+			t.Errorf("%s: circles of %v, want %v", c.name, sizes, c.want)
+		}
+	}
+}
+
+// Every circle that is reported is one, and there is one exactly when the plain
+// search of the domain finds one.
+func TestDoctorCyclesAreTheDomains(t *testing.T) {
+	for seed := range uint64(300) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		n := 1 + rng.IntN(12)
+		next := make([][]int32, n)
+		for i := range next {
+			for range rng.IntN(3) {
+				next[i] = append(next[i], rng.Int32N(int32(n)))
+			}
+		}
+		got := cycles(next)
+		inSome := map[int32]bool{}
+		for _, c := range got {
+			for i, v := range c {
+				inSome[v] = true
+				if !slices.Contains(next[v], c[(i+1)%len(c)]) {
+					t.Fatalf("seed %d: %v is no circle of %v", seed, c, next)
+				}
+			}
+		}
+		name := func(list []int32) []string {
+			var out []string
+			for _, i := range list {
+				out = append(out, fmt.Sprint(i))
+			}
+			return out
+		}
+		any := false
+		for i := range next {
+			path := beeyard.FindCycle(fmt.Sprint(i), name(next[i]), func(id string) ([]string, bool) {
+				var j int
+				if _, err := fmt.Sscan(id, &j); err != nil {
+					t.Fatal(err)
+				}
+				return name(next[j]), true
+			})
+			any = any || path != nil
+			if inSome[int32(i)] && path == nil {
+				t.Fatalf("seed %d: %d is in no circle of %v", seed, i, next)
+			}
+		}
+		if any != (len(got) > 0) {
+			t.Fatalf("seed %d: circles %v of %v", seed, got, next)
+		}
+	}
+}
+
+func TestDoctorBoundsItsFindings(t *testing.T) {
+	r := viewRun(t, Options{})
+	for i := range perCode + 50 {
+		viewPut(t, r, dirPending, viewTask(viewName(i), fmt.Sprintf("ghost-%d", i)))
+	}
+	f := doctorFind(doctorRun(t, r, DoctorOptions{}), "dangling-dependency")
+	if len(f) != perCode+1 || !strings.Contains(f[perCode].Detail, "50 more") {
+		t.Errorf("%d findings, the last %+v", len(f), f[len(f)-1])
+	}
+}
