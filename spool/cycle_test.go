@@ -135,14 +135,26 @@ func TestCycleWrittenByHand(t *testing.T) {
 	enqueueOne(t, r, enqTask("v", "z0"))
 }
 
-// A chain is walked once for a whole batch.
+// A chain is walked once for a whole batch, and each ancestor is read once.
 func TestCycleLongChain(t *testing.T) {
-	r := enqRun(t, Options{})
-	tasks := enqTasks("t", 3000)
+	var counter *durable.Counter
+	r := enqRun(t, Options{Wrap: func(d durable.Dir) durable.Dir {
+		d, counter = durable.Counting(d)
+		return d
+	}})
+	tasks := enqTasks("t", 2000)
 	for i := range tasks[1:] {
 		tasks[i+1].DependsOn = []string{tasks[i].ID}
 	}
+	counter.Reset()
 	_, err := r.Enqueue(enqContext(t), tasks, beeyard.EnqueueOptions{})
 	enqMust(t, err)
-	enqueueOne(t, r, enqTask("last", tasks[len(tasks)-1].ID))
+	if n := counter.Of(durable.OpReadFile); n > 10 {
+		t.Errorf("a batch that depends on itself alone read %d files", n)
+	}
+	counter.Reset()
+	enqueueOne(t, r, enqTask("last", tasks[len(tasks)-1].ID, tasks[0].ID))
+	if n := counter.Of(durable.OpReadFile); n > len(tasks)+10 {
+		t.Errorf("%d ancestors cost %d reads", len(tasks), n)
+	}
 }

@@ -59,7 +59,7 @@ func (r *Run) additions(tasks []*beeyard.Task, o beeyard.EnqueueOptions) ([]*add
 			return nil, &beeyard.Error{Op: "enqueue", ID: t.ID, Err: beeyard.Because(beeyard.ErrExists, "it is in the batch twice"),
 				Hint: "give each task an id of its own"}
 		default:
-			a.status, a.body, a.state = statusExists, nil, ""
+			a.exists(found{})
 		}
 		adds = append(adds, a)
 	}
@@ -113,6 +113,18 @@ func (r *Run) addition(in *beeyard.Task, created, now time.Time) (*addition, err
 	return a, nil
 }
 
+// exists gives an addition the fate of one whose id is in use. Its state is
+// told where the place alone says it.
+func (a *addition) exists(f found) {
+	a.status, a.found, a.body, a.state = statusExists, f, nil, ""
+	switch f.place {
+	case beeyard.PlaceClaimed:
+		a.state = beeyard.StateClaimed
+	case beeyard.PlaceDone:
+		a.state = beeyard.StateDone
+	}
+}
+
 // startPlace: older workers look into pending/ alone, so what may not run yet is
 // kept where they do not see it.
 func startPlace(t *beeyard.Task, now time.Time) beeyard.Place {
@@ -130,59 +142,4 @@ func (r *Run) newUID() (string, error) {
 		return "", fmt.Errorf("make uid: %w", err)
 	}
 	return id.String(), nil
-}
-
-func refused(t *beeyard.Task, why string) error {
-	return &beeyard.Error{Op: "enqueue", ID: t.ID, Err: beeyard.Because(beeyard.ErrUsage, why)}
-}
-
-// checkTask is the native door's check of a whole task.
-func checkTask(t *beeyard.Task) error {
-	if err := beeyard.CheckID("task", t.ID); err != nil {
-		return err
-	}
-	if err := beeyard.CheckType(t.Type); err != nil {
-		return err
-	}
-	for _, d := range t.DependsOn {
-		if err := beeyard.CheckID("dependency", d); err != nil {
-			return err
-		}
-	}
-	if err := beeyard.CheckStoredID(t.RunID); err != nil {
-		return err
-	}
-	text := append([]string{t.CreatedBy, t.TierHint, t.Deadline, t.Ext.UID}, t.Ext.Labels...)
-	text = append(text, t.Ext.Refs...)
-	if h := t.Ext.Hold; h != nil {
-		text = append(text, h.By, h.Reason, h.At)
-	}
-	for _, s := range text {
-		if !beeyard.ValidText(s) {
-			return refused(t, "it holds text that is not UTF-8, or NUL: "+beeyard.Quote(s))
-		}
-	}
-	for _, at := range []struct{ key, value string }{
-		{"created_at", t.CreatedAt}, {"not_before", t.Ext.NotBefore}, {"deadline", deadlineOf(t)},
-	} {
-		if _, ok := beeyard.ParseTime(at.value); !ok && at.value != "" {
-			return refused(t, at.key+" is not an RFC 3339 time: "+beeyard.Quote(at.value))
-		}
-	}
-	switch e := t.Ext; {
-	case e.OnDeadline != "" && e.OnDeadline != "fail":
-		return refused(t, `on_deadline is "fail" or nothing`)
-	case e.MaxAttempts < 0, e.MaxDeaths < 0, e.Timeout < 0, e.Backoff < 0:
-		return refused(t, "limits and durations are not negative")
-	}
-	return nil
-}
-
-// deadlineOf is the deadline where something acts on it; elsewhere it is text
-// for people.
-func deadlineOf(t *beeyard.Task) string {
-	if t.Ext.OnDeadline == "" {
-		return ""
-	}
-	return t.Deadline
 }

@@ -13,7 +13,7 @@ import (
 // one for the names.
 func TestEnqueueBatchFlushes(t *testing.T) {
 	for _, c := range []struct{ n, held, syncs, syncfs int }{
-		{1, 0, 1, 0}, {15, 0, 15, 0}, {16, 0, 0, 1}, {64, 0, 0, 1}, {1000, 0, 0, 1}, {1000, 10, 0, 1},
+		{1, 0, 1, 0}, {15, 0, 15, 0}, {16, 0, 0, 1}, {64, 0, 0, 1}, {300, 0, 0, 1}, {300, 10, 0, 1},
 	} {
 		var counter *durable.Counter
 		r := enqRun(t, Options{Wrap: func(d durable.Dir) durable.Dir {

@@ -71,6 +71,11 @@ func TestEnqueueRefusesIDInUse(t *testing.T) {
 			_, err := r.Prune(enqContext(t), beeyard.PruneOptions{Delete: true, States: []beeyard.State{beeyard.StateFailed}})
 			enqMust(t, err)
 		},
+		"completed elsewhere": func(t *testing.T, r *Run) {
+			enqFinish(t, r, "t1", beeyard.PlaceDone, beeyard.OutcomeDone)
+			enqMust(t, r.completedNow(enqContext(t), "t1"))
+			enqMust(t, r.done.Remove("t1.json"))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := enqRun(t, Options{})
@@ -93,7 +98,9 @@ func TestEnqueueRefusesIDInUse(t *testing.T) {
 			}
 			got, err := again(beeyard.EnqueueOptions{IfAbsent: true}, "t1")
 			enqMust(t, err)
-			if len(got) != 1 || got[0].Status != statusExists {
+			states := map[string]beeyard.State{"claimed": beeyard.StateClaimed, "decided": beeyard.StateClaimed,
+				"older claim": beeyard.StateClaimed, "done": beeyard.StateDone, "completed elsewhere": beeyard.StateDone}
+			if len(got) != 1 || got[0].Status != statusExists || got[0].State != states[name] {
 				t.Errorf("if-absent answered %+v", got)
 			}
 			// Many ids are looked for by listing.

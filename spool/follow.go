@@ -94,7 +94,7 @@ func (r *Run) checkFollowUps(ctx context.Context, dir durable.Dir, id string, ad
 		case other != a.task.ID:
 			no.add(foldClash(a.task.ID, other))
 		case ifAbsent:
-			a.status = statusExists
+			a.exists(found{})
 		default:
 			no.add(&beeyard.Error{Op: "enqueue", ID: a.task.ID, Err: beeyard.Because(beeyard.ErrExists, "this claim has asked for it already"),
 				Hint: "pass over it with --if-absent"})
