@@ -2,6 +2,9 @@ package ledger
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -48,5 +51,29 @@ func BenchmarkLedgerWrite(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		d.Bytes(Native)
+	}
+}
+
+// TestUpsertHeap: whatever one upsert allocates in all, collected or not, is at
+// most six times the file.
+func TestUpsertHeap(t *testing.T) {
+	f, err := OpenFile(filepath.Join(t.TempDir(), "state.yml"), Native)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := bigDocument(10_000).Bytes(Native)
+	if err := os.WriteFile(f.Path(), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	must(t, OK)(f.Update(t.Context(), func(d *Document) Outcome {
+		return Put(d, Upsert{Writer: "bench", Source: "gh", ID: "new", Fields: fields("status", "ingested")}, at(noon))
+	}))
+	runtime.ReadMemStats(&after)
+	times := float64(after.TotalAlloc-before.TotalAlloc) / float64(len(data))
+	t.Logf("MEASURED ledger: one upsert into %d items allocates %.1f times the file (%d bytes)", 10_000, times, len(data))
+	if times > 6 {
+		t.Errorf("%.1f times the file", times)
 	}
 }

@@ -4,18 +4,21 @@ import (
 	"bytes"
 	"strings"
 	"unicode/utf8"
+	"unsafe"
 
 	"beeyard/internal/strict"
 )
 
 // ReadCompat reads a file with the older engine's leniency: duplicate keys (the
 // last wins), any indentation, tabs around a line, bare words as strings.
-// Empty data is a nil Document: the same as no file. Errors are *CorruptError.
+// Empty data is a nil Document: the same as no file. Errors are *CorruptError. The
+// document keeps data, which must not be changed any more.
 func ReadCompat(data []byte) (*Document, error) { return read(data, false) }
 
 // Read reads a file strictly: what it takes, every YAML parser reads to the same
 // values, but for what the older engine itself writes. Empty data is a nil
-// Document. Errors are *CorruptError with the line and what to do.
+// Document. Errors are *CorruptError with the line and what to do. The document
+// keeps data, which must not be changed any more.
 func Read(data []byte) (*Document, error) { return read(data, true) }
 
 // open is a map under construction.
@@ -65,7 +68,9 @@ func read(data []byte, native bool) (*Document, error) {
 	}
 	root := &Map{ord: topOrder}
 	r := reader{native: native, stack: append(make([]open, 0, 8), open{-1, root})}
-	for src := string(data); src != ""; {
+	// No copy: values are parts of the file's text for as long as the document
+	// lives, and a copy would be a fifth of all that an operation allocates.
+	for src := unsafe.String(unsafe.SliceData(data), len(data)); src != ""; {
 		r.line++
 		raw := src
 		if i := strings.IndexByte(src, '\n'); i >= 0 {
@@ -176,11 +181,29 @@ func plainLiteral(s string) bool {
 	return true
 }
 
+// escapedLiteral reports a string literal with escapes that are all short ones,
+// which is what nearly every text of more than one line is.
+func escapedLiteral(s string) bool {
+	for i := 1; i < len(s)-1; i++ {
+		switch c := s[i]; {
+		case c < 0x20 || c == '"':
+			return false
+		case c == '\\':
+			if i++; i == len(s)-1 || strings.IndexByte(`"\nrtbf`, s[i]) < 0 {
+				return false
+			}
+		}
+	}
+	return len(s) > 1 && s[len(s)-1] == '"'
+}
+
 // jsonValue reads a string, list or map written as JSON on the rest of a line.
 func jsonValue(rest string, lenient bool) (Value, string) {
 	switch {
 	case rest[0] == '"' && plainLiteral(rest):
 		return Value{kind: String, text: rest}, ""
+	case rest[0] == '"' && escapedLiteral(rest):
+		return Value{kind: String, text: canonical(rest)}, ""
 	case rest[0] == '[' && plainList(rest):
 		return Value{kind: List, text: rest}, ""
 	}

@@ -77,7 +77,7 @@ func printStatus(w io.Writer, s ledger.Status) error {
 				parts = append(parts, fmt.Sprintf("%s %d", plain(orDash(status), 40), n))
 			}
 			sort.Strings(parts)
-			fmt.Fprintf(w, "%s\t%d\t%s\t%s\n", plain(src.Source, 60), src.Open, plain(jsonText(src.Cursor), 40), strings.Join(parts, ", "))
+			fmt.Fprintf(w, "%s\t%d\t%s\t%s\n", plain(src.Source, 60), src.Open, plain(cursorText(src.Cursor), 40), strings.Join(parts, ", "))
 		}
 	})
 	if err != nil || len(s.Oldest) == 0 {
@@ -85,6 +85,13 @@ func printStatus(w io.Writer, s ledger.Status) error {
 	}
 	fmt.Fprintln(w, "\noldest open:")
 	return printRows(w, s.Oldest)
+}
+
+func cursorText(v ledger.Value) string {
+	if v.Kind() == ledger.Null {
+		return "-"
+	}
+	return jsonText(v)
 }
 
 func orDash(s string) string {

@@ -138,6 +138,7 @@ func sweepValues(argv []string, command *string) (map[string]string, error) {
 // runSweepState prints what the older engine would. Why a ledger is corrupt, or
 // what the system said, goes to stderr.
 func (p *program) runSweepState(ctx context.Context, c ledger.SweepState) error {
+	fewCollections()
 	ctx, cancel := context.WithTimeout(ctx, lockWait)
 	defer cancel()
 	out, err := c.Run(ctx)

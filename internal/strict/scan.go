@@ -14,7 +14,6 @@ type scanner struct {
 	depth int
 	o     Options
 	keys  [][]byte // keys of all open objects, innermost last
-	keep  [32][]byte
 }
 
 func check(data []byte, o Options, sh *shape) error {
@@ -22,7 +21,6 @@ func check(data []byte, o Options, sh *shape) error {
 		return newError(nil, 0, fmt.Sprintf("%d bytes, the most is %d", len(data), most))
 	}
 	s := scanner{data: data, o: o}
-	s.keys = s.keep[:0]
 	if bytes.HasPrefix(data, []byte("\xef\xbb\xbf")) {
 		return s.fail(0, "starts with a byte-order mark")
 	}
@@ -135,6 +133,9 @@ func (s *scanner) object(sh *shape) error {
 	if s.pos < len(s.data) && s.data[s.pos] == '}' {
 		s.pos++
 		return nil
+	}
+	if s.keys == nil {
+		s.keys = make([][]byte, 0, linear)
 	}
 	seen := keySet{base: len(s.keys)}
 	for {
