@@ -129,12 +129,12 @@ func benchSettle(e *env) ([]result, error) {
 
 func bareID(round, i int) string { return fmt.Sprintf("b%02d-%08d", round, i) }
 
-// steady leaves out what a loop does now and then: the checkpoint's fold and
-// events are not part of a claim and a settle.
+// steady leaves out what a loop does now and then: the checkpoint's fold is
+// not part of a claim and a settle.
 func steady(ops []durable.Op) []durable.Op {
 	var out []durable.Op
 	for _, op := range ops {
-		if op.Name == "status.json" || op.Name == ".status.lock" || filepath.Base(op.Dir) == "events" {
+		if op.Name == "status.json" || op.Name == ".status.lock" {
 			continue
 		}
 		out = append(out, op)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -46,11 +47,11 @@ type replay struct {
 	id       string         // the task's id in the trace
 	body     []byte         // what is written
 	buf      []byte
-	names    map[string]string
+	events   int // descriptor of the events file, 0 before the first
 }
 
 func newReplay(from, to, id string, body []byte) *replay {
-	return &replay{from: from, to: to, dirs: map[string]int{}, id: id, body: body, buf: make([]byte, 64<<10), names: map[string]string{}}
+	return &replay{from: from, to: to, dirs: map[string]int{}, id: id, body: body, buf: make([]byte, 64<<10)}
 }
 
 func (r *replay) dir(path string) (int, error) {
@@ -62,7 +63,7 @@ func (r *replay) dir(path string) (int, error) {
 		return -1, err
 	}
 	p := filepath.Join(r.to, rel)
-	if err := unix.Mkdir(p, 0o700); err != nil && err != unix.EEXIST && err != unix.ENOENT {
+	if err := os.MkdirAll(p, 0o700); err != nil {
 		return -1, err
 	}
 	fd, err := unix.Open(p, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -91,6 +92,15 @@ func (r *replay) play(ops []durable.Op, id string) error {
 		d, err := r.dir(op.Dir)
 		if err != nil {
 			return err
+		}
+		if filepath.Base(op.Dir) == "events" {
+			// One file a process, open since its first event: a write each.
+			if op.Op == durable.OpWrite {
+				if err := r.event(d); err != nil {
+					return err
+				}
+			}
+			continue
 		}
 		name := r.name(op.Name, id)
 		switch op.Op {
@@ -157,6 +167,18 @@ func (r *replay) play(ops []durable.Op, id string) error {
 		}
 	}
 	return nil
+}
+
+func (r *replay) event(dir int) error {
+	if r.events == 0 {
+		fd, err := unix.Openat(dir, "bare.jsonl", unix.O_WRONLY|unix.O_APPEND|unix.O_CREAT|unix.O_CLOEXEC, 0o600)
+		if err != nil {
+			return err
+		}
+		r.events = fd
+	}
+	_, err := unix.Write(r.events, r.body[:min(len(r.body), 160)])
+	return err
 }
 
 func (r *replay) readFile(d int, name string) error {
