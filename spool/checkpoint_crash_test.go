@@ -122,10 +122,27 @@ func TestCheckpointReconcileBehindAndAhead(t *testing.T) {
 	chkMust(t, r.reconcile(ctx))
 	chkMust(t, r.reconcile(ctx))
 	chkMust(t, os.WriteFile(chkStatusPath(r), []byte(`{"checkpoint":{"completed_tasks":[]}}`), 0o600))
-	chkPut(t, r.done, "c")
-	chkMust(t, r.completedNow(ctx, "c"))
+	chkMust(t, r.failureRisk(ctx, "f", "exit 1"))
+	chkMust(t, r.flushOwed(ctx))
+	chkListed(t, r)
 	chkMust(t, r.reconcile(ctx))
-	chkListed(t, r, "c", "a", "b")
+	chkListed(t, r, "a", "b")
+}
+
+// The times of a folder move in ticks: a change in the tick of the last look
+// leaves them as they were.
+func TestCheckpointReconcileSeesWhatCameInTheSameTick(t *testing.T) {
+	r := chkRun(t, Options{})
+	ctx := chkContext(t)
+	chkMust(t, r.reconcile(ctx))
+	chkPut(t, r.done, "a")
+	info, err := r.done.Info()
+	chkMust(t, err)
+	r.chk.mu.Lock()
+	r.chk.rec.done = info // as if it had been so then
+	r.chk.mu.Unlock()
+	chkMust(t, r.reconcile(ctx))
+	chkListed(t, r, "a")
 }
 
 // What was archived or pruned has run: that is not ahead.

@@ -77,6 +77,9 @@ var chkDoors = map[string]func(t *testing.T, r *Run){
 func TestEmptyOrNULFilledStateAfterPowerLoss(t *testing.T) {
 	for kind, text := range chkDamages {
 		for door, use := range chkDoors {
+			if door != "read" && !slices.Contains([]string{"empty", "NUL", "cut short"}, kind) {
+				continue // every door for what power cuts leave, one for the rest
+			}
 			t.Run(kind+"/"+door, func(t *testing.T) {
 				var warned chkWarnings
 				r := chkRun(t, Options{Warn: warned.warn})
@@ -105,8 +108,7 @@ func TestEmptyOrNULFilledStateAfterPowerLoss(t *testing.T) {
 					t.Error("nothing was warned of")
 				}
 				// Once mended, nothing more is kept.
-				use2 := chkDoors["read"]
-				use2(t, r)
+				chkDoors["read"](t, r)
 				if n := len(chkAside(t, r)); n != 1 {
 					t.Errorf("%d files are kept aside after one more look", n)
 				}

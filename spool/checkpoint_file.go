@@ -110,23 +110,20 @@ func (r *Run) lockStatus(ctx context.Context) (func(), error) {
 //
 // Lock order: nobody takes .queue.lock while he holds .status.lock.
 func (r *Run) editStatus(ctx context.Context, change func(old *status) (*beeyard.Checkpoint, error)) (*status, error) {
-	for {
-		s, d, err := r.editOnce(ctx, change, nil)
-		if d == nil {
-			return s, err
-		}
-		// What comes next is looked up without the lock: it reads many files.
-		plan, err := r.planRebuild(ctx, d)
-		if err != nil {
-			return nil, err
-		}
-		if s, d, err = r.editOnce(ctx, change, plan); d == nil {
-			return s, err
-		}
+	s, d, err := r.editOnce(ctx, change, nil)
+	if d == nil {
+		return s, err
 	}
+	// What comes next is looked up without the lock: it reads many files.
+	plan, err := r.planRebuild(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	s, _, err = r.editOnce(ctx, change, plan)
+	return s, err
 }
 
-// editOnce gives back the damage that it has no plan for.
+// editOnce gives back the damage when it has no plan for it.
 func (r *Run) editOnce(ctx context.Context, change func(*status) (*beeyard.Checkpoint, error), plan *rebuild) (*status, *damage, error) {
 	unlock, err := r.lockStatus(ctx)
 	if err != nil {
@@ -135,9 +132,10 @@ func (r *Run) editOnce(ctx context.Context, change func(*status) (*beeyard.Check
 	defer unlock()
 	old, err := r.readStatus()
 	if d := (*damage)(nil); errors.As(err, &d) {
-		if plan == nil || !bytes.Equal(plan.damage.data, d.data) {
+		if plan == nil {
 			return nil, d, nil
 		}
+		plan.damage = d
 		if old, err = r.rebuilt(plan); err != nil {
 			return nil, nil, err
 		}
