@@ -170,11 +170,26 @@ func (g *cgroup) populated() (bool, error) {
 	return !bytes.Contains(b, []byte("populated 0")), nil
 }
 
-func (g *cgroup) rest() ([]stat, error) {
-	full, err := g.populated()
-	if err != nil || !full {
-		return nil, err
+// rest trusts the kernel's count, not the list: a member that forks and exits
+// while the list is read is dead by then, and its child not in it.
+func (g *cgroup) rest() (out []stat, err error) {
+	settled := poll(emptyDelay, func() bool {
+		var full bool
+		if full, err = g.populated(); err != nil || !full {
+			out = nil
+			return true
+		}
+		out, err = g.living()
+		return err != nil || len(out) > 0
+	})
+	if !settled {
+		return nil, errors.New("the cgroup has members but lists none")
 	}
+	return out, err
+}
+
+// living lists the members that are no zombies.
+func (g *cgroup) living() ([]stat, error) {
 	pids, err := g.members()
 	var out []stat
 	for _, pid := range pids {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -103,9 +104,11 @@ func (g *group) members() ([]stat, error) {
 	set := map[int]bool{g.leader: true}
 	me := os.Getpid()
 	for _, st := range all {
-		if st.sid == g.leader || st.pgid == g.leader || (st.ppid == me && g.marked(st)) {
-			set[st.pid] = true
+		ours := st.pgid == g.leader || st.sid == g.leader
+		if !ours && st.ppid == me {
+			ours, _ = g.marked(st)
 		}
+		set[st.pid] = ours
 	}
 	within(set, all)
 	var out []stat
@@ -117,12 +120,14 @@ func (g *group) members() ([]stat, error) {
 	return out, nil
 }
 
-// marked looks for the tree's mark, or one nested in it.
-func (g *group) marked(st stat) bool {
+// marked looks for the tree's mark, or one nested in it. It is unsure of a
+// process that is in exec.
+func (g *group) marked(st stat) (yes, unsure bool) {
 	if _, ours := g.home.leaders.Load(st.pid); ours || !st.live() {
-		return false
+		return false, false
 	}
-	return hasMark(environ(st.pid), g.mark)
+	env, inExec := environ(st.pid)
+	return hasMark(env, g.mark), inExec
 }
 
 func hasMark(env [][]byte, mark string) bool {
@@ -141,46 +146,46 @@ func hasMark(env [][]byte, mark string) bool {
 //
 // Lists are stale when they are read. A process that dies meanwhile hands its
 // children to us, where only the next list shows them; so one that was seen
-// dead for the first time means: once more.
-func (g *group) rest() ([]stat, error) {
+// dead for the first time means: once more. So does one in exec, which has no
+// mark for that moment, or for many if the machine is busy.
+func (g *group) rest() (members []stat, err error) {
 	if !g.home.walk {
 		// Nobody can see who is left, nor whether TERM helped.
 		return nil, ignoreGone(unix.Kill(-g.leader, unix.SIGKILL))
 	}
 	dead := map[int]bool{}
-	for range restTries {
-		orphans, err := g.home.orphans()
-		if err != nil || len(orphans) == 0 {
-			return nil, err
+	settled := poll(restLimit, func() bool {
+		var orphans []int
+		if orphans, err = g.home.orphans(); err != nil || len(orphans) == 0 {
+			return true
 		}
 		again, ours := false, false
 		for _, pid := range orphans {
-			st, err := readStat(pid)
-			if err != nil || !st.live() {
+			st, serr := readStat(pid)
+			if serr != nil || !st.live() {
 				again = again || !dead[pid]
 				dead[pid] = true
 				continue
 			}
-			ours = ours || st.pgid == g.leader || g.marked(st)
+			yes, unsure := g.marked(st)
+			again = again || unsure
+			ours = ours || yes || st.pgid == g.leader
 		}
 		reapZombies(orphans)
 		if ours {
-			members, err := g.members()
-			if err != nil || len(members) > 0 {
-				return members, err
-			}
-			again = true
+			members, err = g.members()
+			return err != nil || len(members) > 0
 		}
-		if !again {
-			return nil, nil
-		}
+		return !again
+	})
+	if !settled && err == nil {
+		err = errors.New("list processes: they change too fast")
 	}
-	return nil, errors.New("list processes: they change too fast")
+	return members, err
 }
 
-// restTries bounds the looks for a tree that keeps dying; whoever called looks
-// again after a pause.
-const restTries = 100
+// restLimit bounds the looks for a tree that keeps changing.
+const restLimit = 2 * time.Second
 
 func (g *group) account(*Result) {}
 

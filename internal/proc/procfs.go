@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"strconv"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,6 +16,9 @@ type stat struct {
 	pid, ppid, pgid, sid, tty int
 	state                     byte
 	start                     uint64
+	// envEnd is where the environment ends in memory: 0 while the process is in
+	// exec, and where that is hidden from us.
+	envEnd uint64
 }
 
 // kernel tells threads of the kernel: they are in no group and no session.
@@ -48,13 +50,16 @@ func parseStat(b []byte) (stat, error) {
 		return stat{}, fmt.Errorf("parse process status %q: too few fields", b)
 	}
 	s := stat{state: f[0][0]}
-	var errs [6]error
+	var errs [7]error
 	s.pid, errs[0] = strconv.Atoi(string(bytes.TrimSpace(b[:open])))
 	s.ppid, errs[1] = strconv.Atoi(string(f[1]))
 	s.pgid, errs[2] = strconv.Atoi(string(f[2]))
 	s.sid, errs[3] = strconv.Atoi(string(f[3]))
-	s.start, errs[4] = strconv.ParseUint(string(f[19]), 10, 64)
-	s.tty, errs[5] = strconv.Atoi(string(f[4]))
+	s.tty, errs[4] = strconv.Atoi(string(f[4]))
+	s.start, errs[5] = strconv.ParseUint(string(f[19]), 10, 64)
+	if len(f) > 48 { // Linux 3.5
+		s.envEnd, errs[6] = strconv.ParseUint(string(f[48]), 10, 64)
+	}
 	return s, errors.Join(errs[:]...)
 }
 
@@ -175,22 +180,18 @@ func within(set map[int]bool, all []stat) {
 }
 
 // environ reads a process's environment: what it was started with. It is nil
-// for a zombie and for another user's process.
-//
-// It reads as empty while the process is in exec, and a process must not be
-// overlooked for that: an empty one is looked at for some milliseconds.
-func environ(pid int) [][]byte {
-	var env [][]byte
-	poll(5*time.Millisecond, func() bool {
-		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-		if err != nil || len(b) > 0 {
-			env = bytes.Split(b, []byte{0})
-			return true
-		}
+// for a zombie and for another user's process. inExec means that it reads as
+// empty because the process is between two programs: look again.
+func environ(pid int) (env [][]byte, inExec bool) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	if err != nil {
+		return nil, false
+	}
+	if len(b) == 0 {
 		st, err := readStat(pid)
-		return err != nil || !st.live()
-	})
-	return env
+		return nil, err == nil && st.live() && st.envEnd == 0 && !st.kernel()
+	}
+	return bytes.Split(b, []byte{0}), false
 }
 
 // heldByUs lists the children that this process has a pidfd of, as package os

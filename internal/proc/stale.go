@@ -122,7 +122,13 @@ func staleMarked() ([]stat, error) {
 		if err != nil || !st.live() || pid == me || st.kernel() {
 			continue
 		}
-		if staleMark(environ(pid)) {
+		var env [][]byte
+		poll(restLimit, func() bool {
+			var inExec bool
+			env, inExec = environ(pid)
+			return !inExec
+		})
+		if staleMark(env) {
 			out = append(out, st)
 		}
 	}

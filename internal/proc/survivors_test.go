@@ -75,7 +75,7 @@ func TestNoSurvivors(t *testing.T) {
 		wg.Wait()
 		noneLeft(t, m)
 		t.Logf("%d runs, the slowest end took %v", runs, slowest)
-		if slowest > grace+leftoverGrace+2*killDelay {
+		if slowest > bound {
 			t.Errorf("the slowest end took %v", slowest)
 		}
 	})
@@ -109,7 +109,7 @@ func TestStuckTreeIsGivenUp(t *testing.T) {
 	t.Cleanup(c.close)
 	real := c.groups.newTree()
 	p := &Process{tree: real, stdin: &feeder{}, done: make(chan struct{}), stuck: make(chan struct{}), begun: now(), unhook: func() bool { return true }}
-	if err := forkExec(p, deaf{real}, sh("sleep "+mark())); err != nil {
+	if err := forkExec(p, deaf{real}, sh("exec sleep "+mark())); err != nil {
 		t.Fatal(err)
 	}
 	begin := time.Now()

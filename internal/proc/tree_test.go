@@ -266,7 +266,7 @@ func TestStop(t *testing.T) {
 func TestGraceIsForTheWholeTree(t *testing.T) {
 	eachLevel(t, func(t *testing.T, c *controller) {
 		out := outFile(t)
-		s := sh(`sh -c 'trap "sleep 1; echo cleaned; exit" TERM; echo ready; while :; do sleep 0.05; done' & trap 'exit 4' TERM; wait`)
+		s := sh(`trap 'exit 4' TERM; sh -c 'trap "sleep 1; echo cleaned; exit" TERM; echo ready; while :; do sleep 0.05; done' & wait`)
 		s.Stdout, s.Grace = out, bound
 		p := c.mustStart(t, s)
 		eventually(t, "ready", func() bool { return content(t, out) == "ready" })
