@@ -58,10 +58,11 @@ type heard struct {
 func (h *hints) take() heard {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	out := heard{h.ids, h.all, h.gen}
-	if len(h.ids) > 0 || len(h.all) > 0 {
-		h.ids, h.all = map[beeyard.Place]map[string]bool{}, map[beeyard.Place]bool{}
+	if len(h.ids) == 0 && len(h.all) == 0 {
+		return heard{gen: h.gen} // not the maps themselves: the next hint writes into them
 	}
+	out := heard{h.ids, h.all, h.gen}
+	h.ids, h.all = map[beeyard.Place]map[string]bool{}, map[beeyard.Place]bool{}
 	return out
 }
 

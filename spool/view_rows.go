@@ -17,10 +17,10 @@ type row struct {
 
 // rowBuilder gathers what matches.
 type rowBuilder struct {
-	r    *Run
-	m    *matcher
-	j    *judge
-	rows []row
+	r     *Run
+	m     *matcher
+	j     *judge
+	rows  []row
 	extra int // rows that match, and whose keys nobody needs
 }
 
