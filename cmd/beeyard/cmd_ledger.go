@@ -83,9 +83,11 @@ func (p *program) openLedger(cmd *cobra.Command, l *ledgerFlags) (*ledgerAt, err
 	}
 	at := &ledgerAt{path: path, now: ledger.At(p.clock.Now())}
 	if l.now != "" {
-		if at.now = ledger.NowText(l.now); !isTime(at.now) {
+		now, ok := ledger.ParseTime(l.now)
+		if !ok {
 			return nil, usageText(cmd, "--now is not a time: "+beeyard.Quote(l.now))
 		}
+		at.now = ledger.At(now)
 	}
 	var err error
 	if l.branch == "" {
@@ -101,11 +103,6 @@ func (p *program) openLedger(cmd *cobra.Command, l *ledgerFlags) (*ledgerAt, err
 	}
 	at.file = at.branch.File()
 	return at, nil
-}
-
-func isTime(n ledger.Now) bool {
-	_, ok := n.Time()
-	return ok
 }
 
 // load reads the ledger, after bringing it up to the branch. A missing one is
@@ -198,10 +195,15 @@ func (p *program) writerFlag(cmd *cobra.Command) func() (string, error) {
 	}
 }
 
+// needFlags refuses a call without these flags with exit 2, which cobra's own
+// check would not give.
 func needFlags(cmd *cobra.Command, names ...string) {
-	for _, n := range names {
-		if err := cmd.MarkFlagRequired(n); err != nil {
-			panic("beeyard: " + err.Error()) // a programmer's slip that any test of the command meets
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		for _, n := range names {
+			if !cmd.Flags().Changed(n) {
+				return usageText(cmd, "it needs --"+n)
+			}
 		}
+		return nil
 	}
 }

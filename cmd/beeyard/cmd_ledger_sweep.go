@@ -138,7 +138,6 @@ func (p *program) ledgerCursor(l *ledgerFlags) *cobra.Command {
 	f.StringVar(&move.PastItem, "past-item", "", "the item that it moves past")
 	f.BoolVar(&move.Force, "force", false, "let the cursor move back")
 	needFlags(cmd, "source")
-	cmd.MarkFlagsRequiredTogether("to", "past-item")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		at, err := p.openLedger(cmd, l)
 		if err != nil {
@@ -150,6 +149,9 @@ func (p *program) ledgerCursor(l *ledgerFlags) *cobra.Command {
 				return err
 			}
 			return p.answer(cmd, move.Source, ledger.Cursor(d, move.Source), nil)
+		}
+		if !f.Changed("past-item") {
+			return usageText(cmd, "--to needs --past-item")
 		}
 		if move.Writer, err = writer(); err != nil {
 			return err
@@ -246,7 +248,7 @@ func (p *program) ledgerRecord(l *ledgerFlags) *cobra.Command {
 		}
 		if *stamp == "" {
 			*stamp = at.now.Text
-		} else if !isTime(ledger.NowText(*stamp)) {
+		} else if _, ok := ledger.ParseTime(*stamp); !ok {
 			return usageText(cmd, "--timestamp is not a time: "+beeyard.Quote(*stamp))
 		}
 		out, err := at.change(cmd.Context(), "record", w, func(d *ledger.Document) ledger.Outcome {
