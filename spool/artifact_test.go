@@ -149,6 +149,23 @@ func TestArtifactIsStagedAndPublished(t *testing.T) {
 	chkIs(t, err, beeyard.ErrClaimLost)
 }
 
+// What a handler wrote itself is flushed before the record may name it.
+func TestArtifactOfAHandlerIsFlushed(t *testing.T) {
+	var hook chkHook
+	r := chkRun(t, hook.options())
+	_, dir := chkClaim(t, r, "a")
+	chkMust(t, os.WriteFile(dir.Path()+"/a~artifact", []byte("text"), 0o600))
+	hook.set(func(op durable.Op) error {
+		if op.Op == durable.OpSync && op.Name == "a~artifact" {
+			return syscall.EIO
+		}
+		return nil
+	})
+	defer hook.set(nil)
+	_, err := r.stagedArtifact(dir, "a")
+	chkIs(t, err, syscall.EIO)
+}
+
 // However staging fails: what was staged before stands, nothing half is left.
 func TestArtifactStagingFails(t *testing.T) {
 	var hook chkHook

@@ -145,6 +145,36 @@ func TestCheckpointReconcileSeesWhatCameInTheSameTick(t *testing.T) {
 	chkListed(t, r, "a")
 }
 
+// A retry of a done task takes it off the list before it leaves done/, and
+// nobody puts it back in between.
+func TestRetryOfADoneTaskIsNeverAhead(t *testing.T) {
+	var hook chkHook
+	r := chkRun(t, hook.options())
+	ctx := chkContext(t)
+	chkPut(t, r.done, "x", "y")
+	chkMust(t, r.completedNow(ctx, "x", "y"))
+	moved := false
+	hook.set(func(op durable.Op) error {
+		if op.Op == durable.OpRename && op.Dir == r.path+"/done" {
+			moved = true
+			chkListed(t, r, "y")
+			early, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+			defer cancel()
+			if err := r.completedNow(early, "x"); err == nil {
+				t.Error("a fold came between the list and the move")
+			}
+		}
+		return nil
+	})
+	chkMust(t, r.Retry(ctx, "x", beeyard.RetryOptions{}))
+	hook.set(nil)
+	if !moved {
+		t.Error("it was not moved out of done/")
+	}
+	chkMust(t, r.flushOwed(ctx))
+	chkListed(t, r, "y")
+}
+
 // What was archived or pruned has run: that is not ahead.
 func TestCheckpointReconcileKnowsThePruned(t *testing.T) {
 	var warned chkWarnings

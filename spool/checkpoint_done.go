@@ -68,8 +68,8 @@ const oldTemp = time.Hour
 // reconcile adds what done/ has and status.json does not list: a process that
 // died in between, an older program that wrote the file anew. Ids that are
 // listed and in neither done/ nor the archive are reported, not removed. It
-// lists done/ only if that or status.json changed since the last call, so it
-// is cheap to call; workers do at their start and every 30 s.
+// lists done/ only if that or status.json changed since the last call. Workers
+// do it at their start and every 30 s: see keepReconciled.
 func (r *Run) reconcile(ctx context.Context) error {
 	if r.ro {
 		return nil

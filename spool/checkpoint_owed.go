@@ -24,6 +24,8 @@ const (
 	// After a failure (a full disk) it is tried again, ever more rarely.
 	foldRetry     = time.Second
 	foldRetryMost = 30 * time.Second
+	// reconcileEvery is how often a run that has a worker is compared with done/.
+	reconcileEvery = 30 * time.Second
 	// closeWait bounds the last write of a run that is being closed.
 	closeWait = 10 * time.Second
 )
@@ -36,8 +38,8 @@ type debt struct {
 
 func (d debt) empty() bool { return len(d.ids) == 0 && len(d.failures) == 0 }
 
-// folder writes the debt. Its goroutine starts with the first debt; the run's
-// Close stops it, waits for it and writes what is left.
+// folder writes the debt. Its goroutine starts with the first debt or worker;
+// the run's Close stops it, waits for it and writes what is left.
 type folder struct {
 	turn  chan struct{} // who could send writes, the others wait
 	wake  chan struct{} // there is a debt
@@ -86,13 +88,27 @@ func (r *Run) addDebt(d debt, later bool) {
 	c.mu.Lock()
 	c.owed.ids = append(c.owed.ids, d.ids...)
 	c.owed.failures = append(c.owed.failures, d.failures...)
-	if later && c.fold.ended == nil && !c.fold.done {
-		c.fold.ended = make(chan struct{})
-		go r.foldLoop(c.fold.ended)
-	}
 	c.mu.Unlock()
 	if later {
+		r.startFold()
 		c.fold.poke()
+	}
+}
+
+// keepReconciled reconciles now, and again and again until the run is closed.
+// Not with the beat: that must not wait for another's lock.
+func (r *Run) keepReconciled(ctx context.Context) error {
+	r.startFold()
+	return r.reconcile(ctx)
+}
+
+func (r *Run) startFold() {
+	c := &r.chk
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.fold.ended == nil && !c.fold.done {
+		c.fold.ended = make(chan struct{})
+		go r.foldLoop(c.fold.ended)
 	}
 }
 
@@ -106,9 +122,17 @@ func (f *folder) poke() {
 func (r *Run) foldLoop(ended chan struct{}) {
 	defer close(ended)
 	f := &r.chk.fold
+	tick := r.clk.NewTimer(reconcileEvery)
+	defer tick.Stop()
 	for {
 		select {
 		case <-f.wake:
+		case <-tick.C():
+			if err := r.reconcile(f.ctx); err != nil && f.ctx.Err() == nil {
+				r.note("status.json cannot be compared with done/: %v", err)
+			}
+			tick.Reset(reconcileEvery)
+			continue
 		case <-f.ctx.Done():
 			return
 		}

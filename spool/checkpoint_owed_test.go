@@ -132,12 +132,12 @@ func TestOwedKeepsItsPace(t *testing.T) {
 	for _, id := range chkIDs("t", 5)[1:] {
 		r.owe(id)
 	}
-	chkMust(t, clk.BlockUntil(ctx, 1))
+	chkMust(t, clk.BlockUntil(ctx, 2))
 	clk.Advance(foldShare*50*time.Millisecond - 60*time.Millisecond)
 	if n := writes.Load(); n != 1 {
 		t.Errorf("%d writes before the pause was over", n)
 	}
-	chkMust(t, clk.BlockUntil(ctx, 1))
+	chkMust(t, clk.BlockUntil(ctx, 2))
 	clk.Advance(20 * time.Millisecond)
 	chkHear(t, wrote, "the second write")
 	chkMust(t, r.flushOwed(ctx))
@@ -146,6 +146,23 @@ func TestOwedKeepsItsPace(t *testing.T) {
 		t.Errorf("%d writes for five tasks", n)
 	}
 	hook.set(nil)
+}
+
+// A run that has a worker is compared with done/ again and again: an older
+// program may make status.json anew at any time.
+func TestWorkersReconcileAgainAndAgain(t *testing.T) {
+	clk := clock.NewFake(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	r := chkOpen(t, chkRun(t, Options{}).path, Options{}, clk)
+	ctx := chkContext(t)
+	chkPut(t, r.done, "a")
+	chkMust(t, r.keepReconciled(ctx))
+	chkListed(t, r, "a")
+	for range 3 {
+		chkMust(t, os.WriteFile(chkStatusPath(r), []byte(`{"checkpoint":{"summary":"Initialized"}}`), 0o600))
+		chkMust(t, clk.BlockUntil(ctx, 1))
+		clk.Advance(reconcileEvery)
+		chkEventually(t, "a reconcile", func() bool { return slices.Equal(chkRaw(t, r).CompletedTasks, []string{"a"}) })
+	}
 }
 
 func chkHear(t *testing.T, c <-chan struct{}, what string) {

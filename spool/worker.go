@@ -50,7 +50,7 @@ func (r *Run) Attach(ctx context.Context, spec beeyard.WorkerSpec) (beeyard.Work
 			return nil, err
 		}
 		w.picker = r.newPicker()
-		if err := r.reconcile(ctx); err != nil {
+		if err := r.keepReconciled(ctx); err != nil {
 			return nil, errors.Join(err, w.Close(ctx))
 		}
 	} else if _, err := w.freshDir(ctx); err != nil {
