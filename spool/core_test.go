@@ -193,7 +193,7 @@ func TestLateCompletionAfterReassignment(t *testing.T) {
 			if len(rep.Reaped) != 1 || rep.Reaped[0].Action != "requeued" {
 				t.Fatalf("reap %+v", rep)
 			}
-			if got := coreArtifacts(t, r); got != "a~1.md" {
+			if got := coreArtifacts(t, r); got != "a~1.partial" {
 				t.Fatalf("a reaped attempt's output is kept beside its log, got %q", got)
 			}
 			enqMust(t, os.WriteFile(one.ArtifactPath, []byte("later"), 0o600))

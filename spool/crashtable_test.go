@@ -185,7 +185,7 @@ func TestWhatEachCrashLeaves(t *testing.T) {
 		enqMust(t, os.Rename(filepath.Join(dir, "a.json"), filepath.Join(r.path, "pending", "a.json"))) // an older reaper
 		recoverLater(t, r)
 		wantBody(t, r, "a", beeyard.PlacePending, 0)
-		if got := coreArtifacts(t, r); !strings.Contains(got, ".json") || !strings.Contains(got, ".md") || strings.HasPrefix(got, "a.md") || strings.Contains(got, " a.md") {
+		if got := coreArtifacts(t, r); !strings.Contains(got, ".json") || !strings.Contains(got, ".output") || strings.HasPrefix(got, "a.md") || strings.Contains(got, " a.md") {
 			t.Fatalf("kept aside: %q", got)
 		}
 	})

@@ -169,9 +169,10 @@ func (r *Run) afterPublish(p *pass) error {
 	if p.next != nil && p.next.Ext.Target != beeyard.PlaceDone {
 		// An attempt that did not count as done may have left half an answer; it
 		// stays beside that attempt's log and never under the task's own name.
-		aside := fmt.Sprintf("%s~%d.md", p.id, p.next.Ext.Attempt)
+		// Not .md: whoever reads artifacts/*.md means what tasks have published.
+		aside := fmt.Sprintf("%s~%d.partial", p.id, p.next.Ext.Attempt)
 		if len(aside) > 255 {
-			aside = lateName(p.id, p.r, "md")
+			aside = lateName(p.id, p.r, "partial")
 		}
 		if err := p.dir.Rename(tagged(p.id, tagArtifact, ""), r.artifacts, aside); err != nil && !missing(err) {
 			return fmt.Errorf("keep output aside: %w", err)

@@ -126,7 +126,7 @@ func claimLost(id string) error {
 // nothing else is called so. Nothing is deleted.
 func (r *Run) keepAside(dir durable.Dir, id, rec, record string) error {
 	var errs []error
-	for name, end := range map[string]string{record: "json", tagged(id, tagArtifact, ""): "md"} {
+	for name, end := range map[string]string{record: "json", tagged(id, tagArtifact, ""): "output"} {
 		if name == "" {
 			continue
 		}
