@@ -75,7 +75,9 @@ func (k *killer) child(strace ...string) error {
 	return nil
 }
 
-func (k *killer) run() (kills int) {
+// prepare runs the change unharmed and returns for each call how often it came
+// before the ledger's folder was reached, and in all.
+func (k *killer) prepare() (first, count map[string]int) {
 	k.t.Helper()
 	k.old = crashLedger().Bytes(Native)
 	k.reset()
@@ -93,7 +95,7 @@ func (k *killer) run() (kills int) {
 	if err != nil {
 		k.t.Fatal(err)
 	}
-	first, count := map[string]int{}, map[string]int{}
+	first, count = map[string]int{}, map[string]int{}
 	reached := false
 	for line := range strings.Lines(string(trace)) {
 		m := traced.FindStringSubmatch(line)
@@ -111,6 +113,12 @@ func (k *killer) run() (kills int) {
 	if !reached {
 		k.t.Fatalf("the ledger's folder is not in the trace:\n%s", trace)
 	}
+	return first, count
+}
+
+func (k *killer) run() (kills int) {
+	k.t.Helper()
+	first, count := k.prepare()
 	for _, call := range fileCalls {
 		for n := first[call] + 1; n <= count[call]; n++ {
 			k.reset()
@@ -128,6 +136,52 @@ func (k *killer) run() (kills int) {
 		k.t.Errorf("only %d kills", kills)
 	}
 	return kills
+}
+
+// TestFailingCalls makes each call of an upsert fail: the answer is true, the
+// file holds the old document or the new one, and nothing is left behind.
+func TestFailingCalls(t *testing.T) {
+	strace, err := exec.LookPath("strace")
+	if err != nil {
+		t.Skip("SKIP: no strace here")
+	}
+	k := killer{t: t, strace: strace, op: "upsert", dir: t.TempDir()}
+	if err := exec.Command(strace, "-o", os.DevNull, "true").Run(); err != nil {
+		t.Skipf("SKIP: strace may not trace: %v", err)
+	}
+	first, count := k.prepare()
+	failed := 0
+	for _, call := range []string{"openat", "read", "write", "fchmodat", "fsync", "fdatasync", "renameat", "renameat2", "flock"} {
+		for _, errno := range []string{"ENOSPC", "EIO", "EDQUOT", "EACCES", "EMFILE"} {
+			for n := first[call] + 1; n <= count[call]; n++ {
+				k.reset()
+				err := k.child("-e", "trace="+call, "-e", fmt.Sprintf("inject=%s:error=%s:when=%d", call, errno, n))
+				got, rerr := os.ReadFile(k.path())
+				if rerr != nil {
+					t.Fatal(rerr)
+				}
+				isNew := bytes.Equal(got, k.wanted)
+				switch {
+				case !isNew && !bytes.Equal(got, k.old):
+					t.Fatalf("%s at %s %d: a third document:\n%s", errno, call, n, got)
+				case err == nil && !isNew:
+					t.Errorf("%s at %s %d: answered OK, and nothing was written", errno, call, n)
+				case err != nil && isNew && call != "fsync":
+					t.Errorf("%s at %s %d: answered %v, and it was written", errno, call, n, err)
+				}
+				if err != nil {
+					failed++
+				}
+				entries, rerr := os.ReadDir(k.dir)
+				if rerr != nil || len(entries) > 2 {
+					t.Errorf("%s at %s %d: left behind: %v %v", errno, call, n, entries, rerr)
+				}
+			}
+		}
+	}
+	if t.Logf("%d failures", failed); failed < 20 {
+		t.Errorf("only %d of the calls made it fail", failed)
+	}
 }
 
 func (k *killer) look(call string, n int) {
