@@ -4,7 +4,27 @@ package ledger
 // from a list. channels maps a channel's name to a source id. What does not fit is
 // skipped, a cursor never moves back, and items already here keep their fields.
 func ImportLegacy(d *Document, legacy *Map, channels map[string]string) Outcome {
-	cursors, items := 0, 0
+	o, _ := importLegacy(d, legacy, channels)
+	return o
+}
+
+// Import is ImportLegacy for the native commands: an imported item that claims
+// to be closed without proof becomes fix_pending.
+func Import(d *Document, legacy *Map, channels map[string]string, now Now) Outcome {
+	o, keys := importLegacy(d, legacy, channels)
+	down := []string{}
+	for _, key := range keys {
+		if item := d.Item(key); item.str("status") == StatusClosed && !proven(item, now) {
+			item.Set("status", StringValue(StatusFixPending))
+			down = append(down, key)
+		}
+	}
+	o.Payload.Set("downgraded", stringList(down))
+	return o
+}
+
+func importLegacy(d *Document, legacy *Map, channels map[string]string) (o Outcome, keys []string) {
+	cursors := 0
 	for name, v := range legacy.get("channels").m.All() {
 		if v.m == nil {
 			continue
@@ -27,19 +47,19 @@ func ImportLegacy(d *Document, legacy *Map, channels map[string]string) Outcome 
 		cursors++
 	}
 	for _, v := range legacy.get("items").elements() {
-		if d.importItem(v.m) {
-			items++
+		if key := d.importItem(v.m); key != "" {
+			keys = append(keys, key)
 		}
 	}
-	o := done(fields("cursors_imported", cursors, "items_imported", items))
-	o.changed = cursors+items > 0
-	return o
+	o = done(fields("cursors_imported", cursors, "items_imported", len(keys)))
+	o.changed = cursors+len(keys) > 0
+	return o, keys
 }
 
-func (d *Document) importItem(old *Map) bool {
-	id := cursorText(old.get("id"))
-	if id == "" {
-		return false
+// importItem stores an item under its bare id, which it returns, "" for none.
+func (d *Document) importItem(old *Map) (id string) {
+	if id = cursorText(old.get("id")); id == "" {
+		return ""
 	}
 	item := d.Item(id)
 	if item == nil {
@@ -61,5 +81,5 @@ func (d *Document) importItem(old *Map) bool {
 		}
 	}
 	d.redact(item, item.str("source"))
-	return true
+	return id
 }

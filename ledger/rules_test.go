@@ -358,6 +358,27 @@ func TestApplyRefusesWhatIsNoOperation(t *testing.T) {
 	}
 }
 
+func TestImport(t *testing.T) {
+	legacy, err := ParseJSON([]byte(`{"channels":{"C1":{"cursor":"5"},"C2":{"last_processed_ts":"9"},"odd":3},
+		"items":[{"id":"a","channel":"C1","status":"closed","title":"T"},{"id":7,"source":"s","body":"b"},{"status":"x"},4]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := NewDocument()
+	d.setCursor("two", StringValue("10"))
+	d.Items().Set("a", MapValue(fields("title", "mine")))
+	out := Import(d, legacy.m, map[string]string{"C2": "two"}, at(noon))
+	if got := string(appendJSON(nil, MapValue(out.Payload))); got != `{"cursors_imported": 1, "downgraded": ["a"], "items_imported": 2}` {
+		t.Error(got)
+	}
+	if got := string(appendJSON(nil, MapValue(d.Items()))); got != `{"7": {"body": "b", "source": "s"}, "a": {"source": "C1", "status": "fix_pending", "title": "mine"}}` {
+		t.Error(got)
+	}
+	if d.Sources().get("two").m.str("cursor") != "10" || d.Sources().get("C1").m.str("cursor") != "5" {
+		t.Error("cursors")
+	}
+}
+
 func TestViews(t *testing.T) {
 	d := owned(t)
 	put(d, "old", fields("status", "ingested", "title", "Old one", "created_at", "2020-01-01T00:00:00+02:00"))

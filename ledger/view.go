@@ -65,7 +65,7 @@ const oldestShown = 10
 
 // StatusOf summarises a document.
 func StatusOf(d *Document, now Now) Status {
-	s := Status{Schema: d.Schema(), LastRun: d.root.get(keyRun), Oldest: Rows(d, Filter{Open: true, Limit: oldestShown})}
+	s := Status{Schema: d.Schema(), LastRun: d.root.get(keyRun), Sources: []SourceStatus{}, Oldest: Rows(d, Filter{Open: true, Limit: oldestShown})}
 	by := map[string]*SourceStatus{}
 	of := func(id string) *SourceStatus {
 		if by[id] == nil {
@@ -131,6 +131,10 @@ func Rows(d *Document, f Filter) []Row {
 		}
 		if c := a.at.Compare(b.at); c != 0 {
 			return c
+		}
+		// Numbers first: among both, the order of cursors would go in circles.
+		if x, y := digitsOnly(a.id), digitsOnly(b.id); x != y {
+			return cmp.Compare(btoi(y), btoi(x))
 		}
 		switch {
 		case cursorLess(a.id, b.id):

@@ -39,8 +39,11 @@ func (p *program) ledgerAcquire(l *ledgerFlags) *cobra.Command {
 			return ledger.Acquire(d, w, int64(*ttl/time.Minute), at.now)
 		})
 		if err == nil && out.OK() {
-			// What a writer that was killed left behind; none can be alive now.
-			err = at.file.Clean(cmd.Context())
+			// What a writer that was killed left behind. The lease is ours whether
+			// or not that can be tidied.
+			if cerr := at.file.Clean(cmd.Context()); cerr != nil {
+				p.notef("temporary files of a killed writer may be left: %v", cerr)
+			}
 		}
 		return p.answer(cmd, at.path, out, err)
 	}
@@ -297,7 +300,7 @@ func (p *program) ledgerImport(l *ledgerFlags) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		out, err := at.change(cmd.Context(), "import", "", func(d *ledger.Document) ledger.Outcome { return ledger.ImportLegacy(d, v.Map(), *channels) })
+		out, err := at.change(cmd.Context(), "import", "", func(d *ledger.Document) ledger.Outcome { return ledger.Import(d, v.Map(), *channels, at.now) })
 		return p.answer(cmd, at.path, out, err)
 	}
 	return cmd
