@@ -3,7 +3,6 @@ package spool
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"beeyard"
@@ -13,7 +12,7 @@ import (
 // claims finds decisions that nobody carried out, claims whose owner is gone or
 // stopped, and what claims left behind.
 func (d *doctor) claims(ctx context.Context) error {
-	err := d.r.eachClaimDir(ctx, func(name string, dir durable.Dir) (bool, error) {
+	return d.r.eachClaimDir(ctx, func(name string, dir durable.Dir) (bool, error) {
 		e, err := listEntries(dir)
 		if err != nil {
 			return false, err
@@ -24,38 +23,54 @@ func (d *doctor) claims(ctx context.Context) error {
 			}
 		}
 		d.strays(name, &e)
+		if len(e.claims) == 0 {
+			return true, nil
+		}
+		l, err := d.r.liveness(ctx, name, dir)
+		if err != nil {
+			return false, fmt.Errorf("look at claimer: %w", err)
+		}
+		for _, claim := range e.claims {
+			if err := d.owner(name, dir, claim, l); err != nil {
+				return false, err
+			}
+		}
 		return true, nil
 	})
-	if err != nil || d.r.ro {
-		return err // whose life has ended is asked through a file that is touched
-	}
-	rep, err := d.r.Reap(ctx, beeyard.ReapOptions{DryRun: true, StaleAfter: d.o.StaleAfter})
-	if err != nil {
-		return fmt.Errorf("look for claims of the dead: %w", err)
-	}
-	for _, c := range rep.Reaped {
-		if c.Action == "finished" && strings.Contains(c.Detail, "decided") {
-			continue // told above
-		}
-		d.add(Finding{Code: "expired-claim", Severity: Warn, Subject: c.TaskID,
-			Detail: fmt.Sprintf("its claimer %s is gone%s", beeyard.Quote(c.Worker), since(c.Age)),
-			Fix:    "any worker, or beeyard reap, takes it back (" + c.Action + ")"})
-	}
-	for _, c := range rep.Skipped {
-		if strings.Contains(c.Detail, "stopped") {
-			d.add(Finding{Code: "stopped-worker", Severity: Warn, Subject: c.TaskID,
-				Detail: "its worker " + beeyard.Quote(c.Worker) + " is stopped: " + c.Detail,
-				Fix:    "let the process go on, or end it; its claim is then taken back"})
-		}
-	}
-	return nil
 }
 
-func since(seconds float64) string {
-	if seconds < 0 {
-		return ""
+// owner judges one claim as reap does, by the same clock where the run may be
+// written; a beat from the future, which reap watches for a while, is only told.
+func (d *doctor) owner(dname string, dir durable.Dir, claim string, l life) error {
+	id, _, _ := parseEntry(claim)
+	worker := workerOf(dname)
+	if worker == "" {
+		worker = "an operation"
 	}
-	return fmt.Sprintf(", last heard of %s ago", (time.Duration(seconds * float64(time.Second))).Round(time.Second))
+	newest := l.BeatAt
+	info, err := dir.Stat(claim)
+	if err != nil {
+		return ignoreMissing(err)
+	}
+	if info.ChangeTime.After(newest) {
+		newest = info.ChangeTime
+	}
+	age := d.now.Sub(newest)
+	switch {
+	case l.State == lifeStopped:
+		d.add(Finding{Code: "stopped-worker", Severity: Warn, Subject: id,
+			Detail: fmt.Sprintf("its worker %s is alive and stopped (pid %d)", beeyard.Quote(worker), l.Beat.PID),
+			Fix:    "let the process go on, or end it; its claim is then taken back"})
+	case age < -beatFuture:
+		d.add(Finding{Code: "beat-ahead", Severity: Warn, Subject: id,
+			Detail: fmt.Sprintf("the beat of its worker %s is %s ahead of this host's clock", beeyard.Quote(worker), -age.Round(time.Second)),
+			Fix:    "set the clocks of both hosts by a time service"})
+	case l.State == lifeDead, l.State == lifeUnknown && age > d.o.StaleAfter:
+		d.add(Finding{Code: "expired-claim", Severity: Warn, Subject: id,
+			Detail: fmt.Sprintf("its claimer %s is gone, last heard of %s ago", beeyard.Quote(worker), age.Round(time.Second)),
+			Fix:    "any worker takes it back, and beeyard reap does"})
+	}
+	return nil
 }
 
 // decided finishes what was decided a while ago: a decision is left to its

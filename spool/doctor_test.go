@@ -368,6 +368,7 @@ func TestDoctorLooksAtARunThatMayNotBeWritten(t *testing.T) {
 	before := viewTree(t, r.path)
 	rep := doctorRun(t, ro, DoctorOptions{})
 	doctorWant(t, rep, "dangling-dependency", Bad, "ghost")
+	doctorWant(t, rep, "expired-claim", Warn, "orphan", "gone")
 	if after := viewTree(t, r.path); len(after) != len(before) {
 		t.Error("a file came or went")
 	}
@@ -456,6 +457,31 @@ func TestDoctorCyclesAreTheDomains(t *testing.T) {
 		if any != (len(got) > 0) {
 			t.Fatalf("seed %d: circles %v of %v", seed, got, next)
 		}
+	}
+}
+
+// Whose death cannot be proven is judged by time alone; a stopped one lives.
+func TestDoctorJudgesClaimers(t *testing.T) {
+	r := viewRun(t, Options{})
+	viewClaim(t, r, "alive", true, viewTask("running"))
+	viewClaim(t, r, "halted", true, viewTask("paused"))
+	viewPut(t, r, "claimed/older", viewTask("silent"))
+	viewPutRaw(t, r, "claimed/older", fileBeat, nil)
+	r.host.Stopped = func(int, uint64) bool { return true }
+	rep := doctorRun(t, r, DoctorOptions{})
+	if f := doctorFind(rep, "expired-claim"); len(f) != 0 {
+		t.Errorf("fresh beats: %+v", f)
+	}
+	doctorWant(t, rep, "stopped-worker", Warn, "paused", "halted")
+	r.host.Stopped = nil
+	viewMust(t, os.Chtimes(filepath.Join(r.path, "claimed/older", fileBeat), time.Now().Add(time.Hour), time.Now().Add(time.Hour)))
+	doctorWant(t, doctorRun(t, r, DoctorOptions{}), "beat-ahead", Warn, "silent")
+	viewAge(t, r, "claimed/older", fileBeat, time.Hour)
+	// The claim itself counts as a beat, so the clock must pass both.
+	d := &doctor{r: r, o: DoctorOptions{StaleAfter: time.Minute}, count: map[string]int{}, now: time.Now().Add(2 * time.Minute)}
+	viewMust(t, d.claims(viewContext(t)))
+	if len(d.out) != 1 || d.out[0].Code != "expired-claim" || d.out[0].Subject != "silent" {
+		t.Errorf("after the limit: %+v", d.out)
 	}
 }
 
