@@ -1,0 +1,3 @@
+module beeyard/tools
+
+go 1.26
