@@ -121,18 +121,26 @@ func Stopped(pid int) bool {
 	return err == nil && (st.state == 'T' || st.state == 't')
 }
 
-// Kill sends SIGKILL to the very process that id names. One that is gone, or
-// whose pid another has now, is no error.
+// Kill sends SIGKILL to the very process that id names, and returns once it is
+// gone: what CleanStale then finds of it is stale. One that is gone already, or
+// whose pid another has now, is no error. One that cannot be seen from here is:
+// see Unknown.
 func Kill(id Identity) error {
-	if Look(id) != Running {
+	switch Look(id) {
+	case Gone:
 		return nil
+	case Unknown:
+		return fmt.Errorf("kill process %d: it cannot be seen from here (other host, boot or pid namespace)", id.PID)
 	}
 	st, err := readStat(id.PID)
 	if err != nil || st.start != id.Start {
 		return nil
 	}
-	if err := st.kill(unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+	if err := ignoreGone(st.kill(unix.SIGKILL)); err != nil {
 		return fmt.Errorf("kill process %d: %w", id.PID, err)
+	}
+	if !poll(killDelay, func() bool { return Look(id) != Running }) {
+		return fmt.Errorf("kill process %d: it does not end, being stuck in the kernel", id.PID)
 	}
 	return nil
 }

@@ -43,7 +43,8 @@ func TestIdentity(t *testing.T) {
 
 func TestIdentityOfAChild(t *testing.T) {
 	c := newController("group")
-	p := c.mustStart(t, sh("sleep "+mark()))
+	t.Cleanup(c.close)
+	p := c.mustStart(t, sh("exec sleep "+mark()))
 	id, err := IdentityOf(p.PID())
 	if err != nil {
 		t.Fatal(err)
@@ -64,6 +65,39 @@ func TestIdentityOfAChild(t *testing.T) {
 	waitFor(t, p)
 	if Alive(id) || Look(id) != Gone {
 		t.Error("a dead process is alive")
+	}
+}
+
+func TestKill(t *testing.T) {
+	c := newController("group")
+	t.Cleanup(c.close)
+	p := c.mustStart(t, sh("exec sleep "+mark()))
+	id, err := IdentityOf(p.PID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Named a little wrong, it is another process, which must not be touched.
+	other, elsewhere := id, id
+	other.Start++
+	elsewhere.Namespace++
+	if err := Kill(other); err != nil || !Alive(id) {
+		t.Errorf("another start: %v, alive %v", err, Alive(id))
+	}
+	if err := Kill(elsewhere); err == nil || !Alive(id) {
+		t.Errorf("another namespace: %v, alive %v", err, Alive(id))
+	}
+	// A stopped worker is the one that has to be killed.
+	if err := unix.Kill(p.PID(), unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if err := Kill(id); err != nil || Look(id) != Gone {
+		t.Errorf("got %v, and it is %v", err, Look(id))
+	}
+	if err := Kill(id); err != nil {
+		t.Errorf("a second time: %v", err)
+	}
+	if r := waitFor(t, p); r.Signal != "SIGKILL" {
+		t.Errorf("got %+v", r)
 	}
 }
 
