@@ -14,12 +14,13 @@ const (
 	fileDepth  = 512
 )
 
-// parseJSON reads one JSON value. The strict reading refuses duplicate keys; the
-// lenient one is the older engine's: the last of two wins. Neither takes half of
+// parseJSON reads one JSON value. The strict reading refuses duplicate keys, and
+// integers that YAML parsers would round; the lenient one is the older engine's:
+// the last of two keys wins. Neither takes half of
 // a surrogate pair, NaN or infinity, which no ledger can hold. Errors hold no
 // value from data.
 func parseJSON(data []byte, lenient bool) (Value, error) {
-	o := strict.Options{MaxDepth: inputDepth}
+	o := strict.Options{MaxDepth: inputDepth, Int64: true}
 	if lenient {
 		o = strict.Options{MaxDepth: fileDepth, LastWins: true}
 	}

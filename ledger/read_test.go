@@ -64,6 +64,9 @@ var corruptLedgers = []struct {
 	{"slash escape", "schema_version: 1\na: \"\\/\"\n", "slash", 2},
 	{"surrogate escapes", "schema_version: 1\na: \"\\ud83d\\udc1d\"\n", "surrogate", 2},
 	{"line break in a comment", "schema_version: 1\n# x\u2028items: {}\n", "control character", 2},
+	{"dotless float", "schema_version: 1\na: 1e5\n", "without a dot", 2},
+	{"dotless float in a list", "schema_version: 1\na: [\"1e5\", 1E5]\n", "without a dot", 2},
+	{"return in a list", "schema_version: 1\na: [1,\r2]\n", "carriage return", 2},
 	{"return in a comment", "schema_version: 1\n# x\ritems: {}\n", "control character", 2},
 }
 
@@ -83,7 +86,7 @@ func TestReadRefuses(t *testing.T) {
 }
 
 func TestReadAcceptsHandEdits(t *testing.T) {
-	in := "# a comment\nschema_version: 1\r\n\n  # deeper\nitems:\n  \"a b\":   \n    status: needs analysis\n    num: -1.50\n    l: [1,2]  \n    m: {\"b\":1,\"a\":[]}\n    é: \"x\"\n"
+	in := "# a comment\nschema_version: 1\r\n\n  # deeper\nitems:\n  \"a b\":   \n    status: needs analysis\n    num: -1.50\n    l: [1,2,1.0e5,\"1e5\",1e+16]  \n    m: {\"b\":1,\"a\":[]}\n    é: \"x\"\n"
 	if _, err := Read([]byte(in)); err == nil {
 		t.Error("a key that is not ASCII passed without quotes")
 	}
@@ -91,7 +94,7 @@ func TestReadAcceptsHandEdits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "schema_version: 1\nsources: {}\nitems:\n  \"a b\":\n    status: \"needs analysis\"\n    l: [1, 2]\n    m:\n      a: []\n      b: 1\n    num: -1.5\n    \"é\": \"x\"\n"
+	want := "schema_version: 1\nsources: {}\nitems:\n  \"a b\":\n    status: \"needs analysis\"\n    l: [1, 2, 100000.0, \"1e5\", 1.0e+16]\n    m:\n      a: []\n      b: 1\n    num: -1.5\n    \"é\": \"x\"\n"
 	if got := string(d.Bytes(Native)); got != want {
 		t.Errorf("wrote\n%s\nwant\n%s", got, want)
 	}

@@ -20,6 +20,9 @@ func nativeLine(raw string) (content, reason string) {
 		}
 		return "", ""
 	}
+	if strings.IndexByte(content, '\r') >= 0 {
+		return "", "a carriage return inside a line, which YAML takes for a line break"
+	}
 	if strings.IndexByte(content, '\t') >= 0 {
 		return "", `a tab: indent with spaces, and write \t inside strings`
 	}
@@ -98,6 +101,9 @@ func (r *reader) nativeNest(indent int) (reason string) {
 
 func nativeValue(rest string) (v Value, reason string) {
 	if v, ok := bareScalar(rest); ok {
+		if dotless(rest) {
+			return Value{}, dotlessFloat
+		}
 		return v, ""
 	}
 	switch rest[0] {
@@ -125,7 +131,39 @@ func nativeJSON(rest string) (Value, string) {
 		}
 		i += 2 + j
 	}
+	if rest[0] != '"' {
+		for i := 0; i < len(rest); i++ {
+			if rest[i] == '"' {
+				if n := literalEnd(rest[i:]); n > 0 {
+					i += n - 1
+				}
+				continue
+			}
+			j := i
+			for j < len(rest) && strings.IndexByte("0123456789+-.eE", rest[j]) >= 0 {
+				j++
+			}
+			if j > i {
+				if dotless(rest[i:j]) {
+					return Value{}, dotlessFloat
+				}
+				i = j - 1
+			}
+		}
+	}
 	return jsonValue(rest, false)
+}
+
+const dotlessFloat = "a float without a dot, which YAML parsers read differently: write it with a dot, as 1.0e+5"
+
+// dotless reports a float with an exponent and no dot, unless it is spelled as
+// the older engine writes it.
+func dotless(word string) bool {
+	if strings.IndexByte(word, '.') >= 0 || strings.IndexAny(word, "eE") < 0 {
+		return false
+	}
+	v, ok := number(word)
+	return ok && v.text != word
 }
 
 // bareWord returns why a hand-edited word may not stand without quotes, or "".

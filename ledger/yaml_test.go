@@ -189,3 +189,27 @@ func TestPyYAMLReadsWhatIsWritten(t *testing.T) {
 		}
 	}
 }
+
+// TestBareWordsAreStringsEverywhere: what a person may write without quotes, and
+// what must not be taken so.
+func TestBareWordsAreStringsEverywhere(t *testing.T) {
+	taken := 0
+	for _, word := range append([]string{"inf", "Inf", "nan", "NaN", "Infinity", "None", "nil", "undefined", "t", "f", "T", "F", "e5", "E5", "_1", "x0", "a b", "a - b", "a.b",
+		"b+c", "@x", "a@b", "a/b", "TRUE", "tRUE", "nULL", "oN", "ON", "Off", "yES", "a-", "a.", "_", "__", "e-5", "i", "O7", "b1010", "l e a p"}, hostile...) {
+		data := []byte("schema_version: 1\nitems: {}\nsources: {}\nx: " + word + "\n")
+		d, err := Read(data)
+		if err != nil || word == "1e+16" { // as the older engine writes it
+			continue
+		}
+		w := want(t, d)
+		for name, parse := range map[string]func([]byte) (any, error){"yaml/v3": withV3, "goccy": withGoccy} {
+			if got, err := parse(data); err != nil || !cmp.Equal(w, got) {
+				t.Errorf("%s reads %q differently: %v %v", name, word, got, err)
+			}
+		}
+		taken++
+	}
+	if taken < 20 {
+		t.Errorf("only %d words were taken", taken)
+	}
+}
