@@ -126,12 +126,12 @@ func TestCycleByThreeProcesses(t *testing.T) {
 // new task that closes a longer one through it is still found.
 func TestCycleWrittenByHand(t *testing.T) {
 	r := enqRun(t, Options{})
-	for _, x := range [][2]string{{"p", `"q"`}, {"q", `"p", "v"`}} {
+	for _, x := range [][2]string{{"p", `"q", "v"`}, {"q", `"p"`}} {
 		body := fmt.Sprintf(`{"task_id": %q, "task_type": "hand", "depends_on": [%s]}`, x[0], x[1])
 		enqMust(t, os.WriteFile(filepath.Join(r.path, dirPending, x[0]+".json"), []byte(body), 0o600))
 	}
 	enqueueOne(t, r, enqTask("z", "p"))
-	enqCycle(t, r, "v → q → v", enqTask("u", "p"), enqTask("v", "q"))
+	enqCycle(t, r, "v → q → p → v", enqTask("u", "p"), enqTask("v", "q"))
 	enqueueOne(t, r, enqTask("v", "z0"))
 }
 
