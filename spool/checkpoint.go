@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -68,7 +69,7 @@ func (r *Run) WriteCheckpoint(ctx context.Context, e beeyard.CheckpointEdit) (*b
 				Hint: "read the checkpoint again, and write with the revision that it has now"}
 		}
 		if old == nil {
-			old = &status{cp: &beeyard.Checkpoint{RunID: r.id}}
+			old = newStatus(nil, durable.Info{}, &beeyard.Checkpoint{RunID: r.id})
 		}
 		next := old.cp.Apply(e, r.clk.Now())
 		fresh, err := r.joinDone(old.completed())
@@ -141,14 +142,21 @@ func (r *Run) Note(_ context.Context, name string) (string, error) {
 
 // status is one state of status.json. It is shared and never changed.
 type status struct {
-	raw  []byte // what was read or written; nil for one that is only computed
+	raw  []byte // what was read or written
 	info durable.Info
 	cp   *beeyard.Checkpoint
-	set  func() map[string]bool // of cp.CompletedTasks, made on first use
+	set  func() map[string]bool // of cp.CompletedTasks; both are made on first use
+	rev  func() string
 }
 
 func newStatus(raw []byte, info durable.Info, cp *beeyard.Checkpoint) *status {
-	return &status{raw: raw, info: info, cp: cp, set: sync.OnceValue(func() map[string]bool { return setOf(cp.CompletedTasks) })}
+	return &status{raw: raw, info: info, cp: cp,
+		set: sync.OnceValue(func() map[string]bool { return setOf(cp.CompletedTasks) }),
+		rev: sync.OnceValue(func() string {
+			sum := sha256.Sum256(raw)
+			return hex.EncodeToString(sum[:])
+		}),
+	}
 }
 
 func setOf(ids []string) map[string]bool {
@@ -161,7 +169,7 @@ func setOf(ids []string) map[string]bool {
 
 // completed is the set of ids that the state lists; nil of none.
 func (s *status) completed() map[string]bool {
-	if s == nil || s.set == nil {
+	if s == nil {
 		return nil
 	}
 	return s.set()
@@ -172,18 +180,17 @@ func (s *status) revision() string {
 	if s == nil {
 		return ""
 	}
-	sum := sha256.Sum256(s.raw)
-	return hex.EncodeToString(sum[:])
+	return s.rev()
 }
 
 // copy is for the caller to keep and change.
 func (s *status) copy(fresh []string) *beeyard.Checkpoint {
 	c := *s.cp
-	c.CompletedTasks = appendIDs(nil, c.CompletedTasks)
-	c.CompletedTasks = append(c.CompletedTasks, fresh...)
-	if s.raw != nil {
-		c.Revision = s.revision()
+	if c.CompletedTasks = slices.Concat(s.cp.CompletedTasks, fresh); len(s.completed()) < len(s.cp.CompletedTasks) {
+		c.CompletedTasks = appendIDs(nil, c.CompletedTasks)
 	}
+	c.Metadata, c.Unknown, c.UnknownCheckpoint = maps.Clone(c.Metadata), maps.Clone(c.Unknown), maps.Clone(c.UnknownCheckpoint)
+	c.Revision = s.revision()
 	return &c
 }
 

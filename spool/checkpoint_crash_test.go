@@ -126,7 +126,12 @@ func TestCheckpointReconcileBehindAndAhead(t *testing.T) {
 	chkMust(t, r.flushOwed(ctx))
 	chkListed(t, r)
 	chkMust(t, r.reconcile(ctx))
+	chkMust(t, r.completedNow(ctx, "b"))
 	chkListed(t, r, "a", "b")
+	// An id that was listed once and is not any more is added again.
+	chkMust(t, os.WriteFile(chkStatusPath(r), []byte(`{"checkpoint":{"completed_tasks":[]}}`), 0o600))
+	chkMust(t, r.completedNow(ctx, "b"))
+	chkListed(t, r, "b")
 }
 
 // The times of a folder move in ticks: a change in the tick of the last look

@@ -31,10 +31,11 @@ func TestCheckpointJoinsDone(t *testing.T) {
 	}
 	// What a caller does with his copy is his own.
 	c.CompletedTasks[0] = "changed"
+	c.Metadata["k"] = []byte("1")
 	again, err := r.Checkpoint(ctx)
 	chkMust(t, err)
-	if again.CompletedTasks[0] != "z" {
-		t.Error("two readers share a list")
+	if again.CompletedTasks[0] != "z" || again.Metadata["k"] != nil {
+		t.Errorf("two readers share %+v", again)
 	}
 }
 
