@@ -28,6 +28,8 @@ type reaping struct {
 	alias  string // the worker id to report for a claim that was taken to our own directory
 	// takeBack: every directory of o.Worker is a dead earlier life of the caller.
 	takeBack bool
+	// older: the compatibility command, which counts no deaths and fails nothing.
+	older bool
 }
 
 // Reap ends the claims of the dead and finishes what was decided. An error on
@@ -260,6 +262,8 @@ func (g *reaping) end(ctx context.Context, name string, dir durable.Dir, id stri
 		s = beeyard.Settlement{Outcome: beeyard.OutcomeCanceled, Reason: "canceled; its worker died"}
 	} else if worker == "" {
 		s = beeyard.Settlement{Outcome: beeyard.OutcomeRelease, Reason: "the operation on it did not end"}
+	} else if g.older {
+		s = beeyard.Settlement{Outcome: beeyard.OutcomeRelease, Reason: "its worker is gone"}
 	}
 	p, err := g.prepare(dir, body, tok, s)
 	if err == nil && worker == "" && s.Outcome == beeyard.OutcomeRelease {
