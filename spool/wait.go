@@ -108,6 +108,9 @@ func (p *picker) until(poll time.Duration) (time.Duration, bool, error) {
 	if err := p.startWatch(); err != nil {
 		return 0, false, err
 	}
+	if !p.pending.gate.ran {
+		return 0, false, nil // nobody has looked yet
+	}
 	if c := p.firstWake(); c != nil {
 		if due := c.wake.Sub(p.r.clk.Now()); due < poll {
 			return max(due, 0), false, nil

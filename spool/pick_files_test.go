@@ -1,0 +1,208 @@
+package spool
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"beeyard"
+	"beeyard/internal/clock"
+)
+
+// An older enqueue renames a new body over a pending one: same name, new inode.
+func TestPickNoticesOverwrite(t *testing.T) {
+	for _, how := range []string{"heard", "listed"} {
+		t.Run(how, func(t *testing.T) {
+			r := pickRun(t)
+			pickPut(t, r, dirPending, pickTask(1), pickTask(2), pickTask(3))
+			p := pickPicker(t, r)
+			if got := pickNext(t, p, beeyard.Filter{}); got != "task-000001" {
+				t.Fatalf("first is %q", got)
+			}
+			if how == "listed" {
+				pickDeafen(t, p)
+			}
+			pickPut(t, r, dirPending, pickTask(3, pickPriority(5)), pickTask(2, func(t *beeyard.Task) { t.Type = "other" }))
+			if how == "heard" {
+				r.pickHint("task-000003", beeyard.PlacePending)
+				r.pickHint("task-000002", beeyard.PlacePending)
+			} else {
+				p.polled = true
+			}
+			if got := pickAll(t, p, beeyard.Filter{Types: []string{"work"}}); !slices.Equal(got, []string{"task-000003"}) {
+				t.Errorf("took %v, want the overwritten task-000003 alone", got)
+			}
+			if got := pickNext(t, p, beeyard.Filter{}); got != "task-000002" {
+				t.Errorf("then %q, want task-000002", got)
+			}
+		})
+	}
+}
+
+// pickDeafen stops the events of a picker, as if all of them were lost.
+func pickDeafen(t *testing.T, p *picker) {
+	t.Helper()
+	p.mu.Lock()
+	pickMust(t, p.startWatch())
+	p.mu.Unlock()
+	p.watch.Close()
+	<-p.pumped
+	p.hints.take()
+}
+
+// The poll finds what no event told: a new task, one that was overwritten, a
+// dependency that ended, a held one that came.
+func TestPickPollCoversLostEvents(t *testing.T) {
+	r := pickRun(t)
+	pickPut(t, r, dirPending, pickTask(9, pickNeeds("task-000001")))
+	p := pickPicker(t, r)
+	pickDeafen(t, p)
+	if got := pickNext(t, p, beeyard.Filter{}); got != "" {
+		t.Fatalf("took %q", got)
+	}
+	pickPut(t, r, dirPending, pickTask(5))
+	pickEnd(t, r, dirDone, "task-000001")
+	pickPut(t, r, dirHeld, pickTask(3, pickNotBefore(time.Now().Add(-time.Second))))
+	var got []string
+	for range 3 {
+		pickMust(t, p.wait(pickContext(t), time.Millisecond))
+		got = append(got, pickAll(t, p, beeyard.Filter{})...)
+	}
+	slices.Sort(got)
+	if want := []string{"task-000003", "task-000005", "task-000009"}; !slices.Equal(got, want) {
+		t.Errorf("took %v, want %v", got, want)
+	}
+}
+
+// What is no task never stops the queue, never hangs it, and goes to
+// quarantine once it is old enough. Hidden names count, as for older programs.
+func TestPickStrangeFiles(t *testing.T) {
+	clk := clock.NewFake(time.Now())
+	var mu sync.Mutex
+	said := map[string]int{}
+	r := pickRunAt(t, filepath.Join(t.TempDir(), "run"), Options{Warn: func(msg string) {
+		mu.Lock()
+		defer mu.Unlock()
+		said[msg]++
+	}}, clk)
+	pending := filepath.Join(r.path, dirPending)
+	bad := map[string]string{"empty.json": "", "open.json": "{", "list.json": "[1]", "bytes.json": "\xff\xff", "large.json": strings.Repeat(" ", 17<<20),
+		"other.json": `{"task_id": "evil", "task_type": "x"}`, "untyped.json": `{"task_id": "untyped"}`, ".json": "{}"}
+	for name, text := range bad {
+		pickRaw(t, r, dirPending, name, []byte(text))
+	}
+	pickMust(t, os.Mkdir(filepath.Join(pending, "folder.json"), 0o700))
+	pickMust(t, os.Symlink("/nowhere/at/all", filepath.Join(pending, "link.json")))
+	pickMust(t, syscall.Mkfifo(filepath.Join(pending, "fifo.json"), 0o600))
+	pickMust(t, os.WriteFile(filepath.Join(pending, ".temp-half"), []byte("{"), 0o600))
+	pickMust(t, os.WriteFile(filepath.Join(pending, "README"), []byte("not ours"), 0o600))
+	hidden := pickTask(7)
+	hidden.ID = ".hidden"
+	pickPut(t, r, dirPending, hidden, pickTask(8))
+	p := pickPicker(t, r)
+	if got, want := pickAll(t, p, beeyard.Filter{}), []string{".hidden", "task-000008"}; !slices.Equal(got, want) {
+		t.Errorf("took %v, want %v", got, want)
+	}
+	pickPut(t, r, dirPending, hidden)
+	if got := pickOnceID(t, r, beeyard.Filter{}); got != ".hidden" {
+		t.Errorf("a one-shot claim took %q, want .hidden", got)
+	}
+	names := func() (n []string) {
+		list, err := os.ReadDir(pending)
+		pickMust(t, err)
+		for _, e := range list {
+			n = append(n, e.Name())
+		}
+		return n
+	}
+	if got := names(); len(got) != len(bad)+5 {
+		t.Errorf("young strangers were moved: %v are left", got)
+	}
+	clk.Advance(2 * time.Minute)
+	for range 2 { // the second has nothing more to say
+		p.polled = true
+		if got := pickNext(t, p, beeyard.Filter{}); got != "" {
+			t.Errorf("took %q", got)
+		}
+	}
+	if got, want := names(), []string{".temp-half", "README"}; !slices.Equal(got, want) {
+		t.Errorf("left in pending: %v, want %v", got, want)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(said) != len(bad)+3 {
+		t.Errorf("%d warnings, want one for each of %d files: %v", len(said), len(bad)+3, said)
+	}
+	for msg, n := range said {
+		if n != 1 {
+			t.Errorf("said %d times: %s", n, msg)
+		}
+	}
+}
+
+// A file that passes for a task until it is claimed must not come back at once
+// for as long as it is too young for quarantine.
+func TestPickUnreadableIsNotOfferedForEver(t *testing.T) {
+	r := pickRun(t)
+	body := `{"task_id": "half", "task_type": "work", "created_at": "2026-01-02T03:04:05Z", "run_id": 7}`
+	pickRaw(t, r, dirPending, "half.json", []byte(body))
+	w, err := r.Attach(pickContext(t), beeyard.WorkerSpec{ID: "w1"})
+	pickMust(t, err)
+	defer func() { pickMust(t, w.Close(pickContext(t))) }()
+	for range 5 {
+		c, err := w.Claim(pickContext(t), beeyard.Filter{})
+		pickMust(t, err)
+		if c != nil {
+			t.Fatalf("claimed %+v", c.Task)
+		}
+	}
+	if there, err := r.pending.Exists("half.json"); err != nil || !there {
+		t.Errorf("the young file is gone: %v", err)
+	}
+}
+
+// A task whose claim fails for its own reasons is tried again, and does not
+// stand in the way meanwhile.
+func TestPickReturned(t *testing.T) {
+	clk := clock.NewFake(time.Now())
+	r := pickRunAt(t, filepath.Join(t.TempDir(), "run"), Options{}, clk)
+	pickPut(t, r, dirPending, pickTask(1), pickTask(2))
+	p := pickPicker(t, r)
+	ctx := pickContext(t)
+	id, _, err := p.next(ctx, beeyard.Filter{})
+	pickMust(t, err)
+	p.returned(id)
+	if got := pickAll(t, p, beeyard.Filter{}); !slices.Equal(got, []string{"task-000002"}) {
+		t.Errorf("after a failed claim of %s: took %v", id, got)
+	}
+	if gone, err := p.drained(ctx, beeyard.Filter{}); err != nil || gone {
+		t.Errorf("drained %v, %v with a task to try again", gone, err)
+	}
+	clk.Advance(returnedFor)
+	if got := pickAll(t, p, beeyard.Filter{}); !slices.Equal(got, []string{id}) {
+		t.Errorf("later: took %v, want %s", got, id)
+	}
+}
+
+// A file that was handed out and never claimed is offered again.
+func TestPickForgottenIsOfferedAgain(t *testing.T) {
+	clk := clock.NewFake(time.Now())
+	r := pickRunAt(t, filepath.Join(t.TempDir(), "run"), Options{}, clk)
+	pickPut(t, r, dirPending, pickTask(1))
+	p := pickPicker(t, r)
+	ctx := pickContext(t)
+	for range 2 {
+		if id, ok, err := p.next(ctx, beeyard.Filter{}); err != nil || !ok {
+			t.Fatalf("next: %q %v %v", id, ok, err)
+		}
+		if id, ok, err := p.next(ctx, beeyard.Filter{}); err != nil || ok {
+			t.Fatalf("while it is being claimed: %q %v %v", id, ok, err)
+		}
+		clk.Advance(givenFor)
+	}
+}

@@ -1,0 +1,137 @@
+package spool
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"beeyard"
+	"beeyard/internal/durable"
+)
+
+// pickAnyTask draws tasks whose order is decided by each of the three keys, and
+// by times in all the forms in which they may be written.
+func pickAnyTask(t *rapid.T, id string) *beeyard.Task {
+	return &beeyard.Task{
+		ID: id, Type: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "type"),
+		TierHint: rapid.SampledFrom([]string{"", "haiku"}).Draw(t, "tier"),
+		CreatedAt: rapid.SampledFrom([]string{"", "soon", "later", "2026-01-02T03:04:05Z", "2026-01-02t03:04:05.000z",
+			"2026-01-02T03:04:05.000000001Z", "2026-01-02T04:04:05+01:00", "2026-01-02T03:04:04Z", "0001-01-01T00:00:00Z",
+			"9999-12-31T23:59:59.999999999Z"}).Draw(t, "created"),
+		Ext: beeyard.Ext{
+			Priority: rapid.SampledFrom([]int{-1 << 62, -1, 0, 0, 0, 1, 7}).Draw(t, "priority"),
+			Labels:   rapid.SampledFrom([][]string{nil, {"x"}, {"x", "y"}}).Draw(t, "labels"),
+		},
+	}
+}
+
+func pickSort(tasks []*beeyard.Task) []string {
+	tasks = slices.Clone(tasks)
+	slices.SortFunc(tasks, func(a, b *beeyard.Task) int {
+		switch {
+		case beeyard.Before(a, b):
+			return -1
+		case beeyard.Before(b, a):
+			return 1
+		}
+		return 0
+	})
+	ids := make([]string, len(tasks))
+	for i, t := range tasks {
+		ids[i] = t.ID
+	}
+	return ids
+}
+
+func TestPickCompareIsBefore(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := pickAnyTask(t, rapid.SampledFrom([]string{"p", "q"}).Draw(t, "a")), pickAnyTask(t, rapid.SampledFrom([]string{"p", "q"}).Draw(t, "b"))
+		ca, cb := newCandidate(a, 1, durable.Info{}), newCandidate(b, 2, durable.Info{})
+		if got, want := ca.compare(cb) < 0, beeyard.Before(a, b); got != want {
+			t.Fatalf("%+v before %+v: %v, want %v", a, b, got, want)
+		}
+		if ca.compare(cb) != -cb.compare(ca) {
+			t.Fatalf("the order of %+v and %+v depends on who is asked", a, b)
+		}
+	})
+}
+
+// Whatever comes, goes and comes back, in whatever order it is heard of, each
+// next is the first of what is there.
+func TestPickOrderExact(t *testing.T) {
+	filters := []beeyard.Filter{{}, {Types: []string{"a"}}, {Tiers: []string{"haiku"}, Labels: []string{"x"}}, {IDs: []string{"t1", "t3", "t5"}}}
+	round := 0
+	base := t.TempDir()
+	rapid.Check(t, func(rt *rapid.T) {
+		round++
+		r := pickRunQuiet(rt, fmt.Sprintf("%s/%d", base, round))
+		defer func() { pickMust(t, r.Close()) }()
+		p := r.newPicker()
+		there := map[string]*beeyard.Task{}
+		put := func(rt *rapid.T) {
+			id := fmt.Sprintf("t%d", rapid.IntRange(0, 9).Draw(rt, "id"))
+			task := pickAnyTask(rt, id)
+			pickPut(t, r, dirPending, task) // also over one that is there
+			r.pickHint(id, beeyard.PlacePending)
+			there[id] = task
+		}
+		rt.Repeat(map[string]func(*rapid.T){
+			"put": put,
+			"remove": func(rt *rapid.T) {
+				id := fmt.Sprintf("t%d", rapid.IntRange(0, 9).Draw(rt, "id"))
+				if pickTake(t, r, id) {
+					delete(there, id)
+				}
+			},
+			"next": func(rt *rapid.T) {
+				f := rapid.SampledFrom(filters).Draw(rt, "filter")
+				var fit []*beeyard.Task
+				for _, task := range there {
+					if f.Match(task) {
+						fit = append(fit, task)
+					}
+				}
+				want := ""
+				if len(fit) > 0 {
+					want = pickSort(fit)[0]
+				}
+				if got := pickNext(t, p, f); got != want {
+					rt.Fatalf("next for %+v is %q, want %q of %d", f, got, want, len(fit))
+				}
+				delete(there, want)
+			},
+		})
+	})
+}
+
+// A one-shot claim takes the same, by the index or without.
+func TestPickOnceOrderExact(t *testing.T) {
+	base := t.TempDir()
+	round := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		round++
+		r := pickRunQuiet(rt, fmt.Sprintf("%s/%d", base, round))
+		defer func() { pickMust(t, r.Close()) }()
+		var tasks []*beeyard.Task
+		for i := range rapid.IntRange(0, 30).Draw(rt, "tasks") {
+			tasks = append(tasks, pickAnyTask(rt, fmt.Sprintf("t%d", i)))
+		}
+		indexed := rapid.IntRange(0, len(tasks)).Draw(rt, "indexed")
+		pickPut(t, r, dirPending, tasks[:indexed]...)
+		pickIndex(t, r)
+		pickPut(t, r, dirPending, tasks[indexed:]...)
+		strict := rapid.Bool().Draw(rt, "strict")
+		want := pickSort(tasks)
+		for range want {
+			if got := pickOnceID(t, r, beeyard.Filter{Strict: strict}); got != want[0] {
+				rt.Fatalf("claimed %q, want %v", got, want)
+			}
+			want = want[1:]
+		}
+		if got := pickOnceID(t, r, beeyard.Filter{}); got != "" {
+			rt.Fatalf("claimed %q of nothing", got)
+		}
+	})
+}
