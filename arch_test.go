@@ -36,7 +36,7 @@ var mayImport = map[string][]string{
 // Packages whose business is the file system, processes or time, and why.
 var mayImportStd = map[string][]string{
 	"os":      {"internal/durable", "internal/proc", "cmd/beeyard", "internal/bench"},
-	"os/exec": {"internal/proc"},
+	"os/exec": {"internal/proc", "internal/bench"},
 	"syscall": {"internal/durable", "internal/proc", "cmd/beeyard"},
 }
 
