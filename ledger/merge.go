@@ -178,7 +178,6 @@ type target struct {
 	key    string
 	item   *Map
 	theirs bool // theirs says that it was updated later
-	noted  []*Map
 }
 
 // field merges one field into out.

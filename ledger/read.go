@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"unicode/utf8"
 	"unsafe"
@@ -209,8 +210,8 @@ func jsonValue(rest string, lenient bool) (Value, string) {
 	}
 	o := strict.Options{MaxDepth: fileDepth, LastWins: lenient}
 	if err := strict.Check([]byte(rest), o); err != nil {
-		e, ok := err.(*strict.Error)
-		if !ok {
+		var e *strict.Error
+		if !errors.As(err, &e) {
 			return Value{}, "bad JSON"
 		}
 		return Value{}, "bad JSON: " + e.Reason

@@ -159,7 +159,7 @@ const dotlessFloat = "a float without a dot, which YAML parsers read differently
 // dotless reports a float with an exponent and no dot, unless it is spelled as
 // the older engine writes it.
 func dotless(word string) bool {
-	if strings.IndexByte(word, '.') >= 0 || strings.IndexAny(word, "eE") < 0 {
+	if strings.IndexByte(word, '.') >= 0 || !strings.ContainsAny(word, "eE") {
 		return false
 	}
 	v, ok := number(word)

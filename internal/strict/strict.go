@@ -10,6 +10,7 @@ package strict
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 )
@@ -18,7 +19,7 @@ import (
 const (
 	DefaultMaxBytes = 16 << 20
 	DefaultMaxDepth = 64
-	DefaultMaxNodes = 100_000
+	DefaultMaxNodes = 50_000
 	// MaxYAMLBytes is the size bound of YAML: configuration and flows are
 	// written by people, and YAML costs a hundred times as much to read as JSON.
 	MaxYAMLBytes = 1 << 20
@@ -108,7 +109,8 @@ func Unmarshal(data []byte, v any, o Options) error {
 // decodeError turns what encoding/json says of a mismatch into an *Error. Its
 // own text can quote a number from the input, so only type names are taken.
 func decodeError(data []byte, err error) error {
-	if e, ok := err.(*json.UnmarshalTypeError); ok {
+	var e *json.UnmarshalTypeError
+	if errors.As(err, &e) {
 		where := "the value"
 		if e.Field != "" {
 			where = fmt.Sprintf("field %q", clip(e.Field))
