@@ -124,7 +124,9 @@ func (p *program) finish(cmd *cobra.Command, err error) int {
 }
 
 func usage(cmd *cobra.Command, err error) error {
-	return &beeyard.Error{Op: cmd.CommandPath(), Err: beeyard.Because(beeyard.ErrUsage, err.Error())}
+	// The program's own name stands before every error already.
+	op := strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
+	return &beeyard.Error{Op: op, Err: beeyard.Because(beeyard.ErrUsage, err.Error())}
 }
 
 func usageText(cmd *cobra.Command, text string) error { return usage(cmd, errors.New(text)) }

@@ -122,6 +122,13 @@ func (p *program) root() *cobra.Command {
 	f.StringVar(&p.runRef, "run", "", "run: a path, or an id under the root [BEEYARD_RUN]")
 	f.BoolVar(&p.noColor, "no-color", false, "no colour [NO_COLOR]")
 	f.BoolVarP(&p.quiet, "quiet", "q", false, "no progress and no notes on stderr")
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		// cobra asks by itself, but its error would not exit with 2.
+		if err := cmd.ValidateFlagGroups(); err != nil {
+			return usage(cmd, err)
+		}
+		return nil
+	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, err) })
 	for _, add := range p.commands() {
 		add(root)

@@ -90,7 +90,7 @@ func at(v any, path string) (string, error) {
 	for _, key := range strings.Split(path, ".") {
 		switch here := v.(type) {
 		case map[string]any:
-			if key == "#" {
+			if key == "len" || key == "#" {
 				v = json.Number(strconv.Itoa(len(here)))
 				continue
 			}
@@ -105,7 +105,7 @@ func at(v any, path string) (string, error) {
 			}
 			v = next
 		case []any:
-			if key == "#" {
+			if key == "len" || key == "#" {
 				v = json.Number(strconv.Itoa(len(here)))
 				continue
 			}
