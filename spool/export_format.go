@@ -2,13 +2,9 @@ package spool
 
 import (
 	"archive/tar"
-	"bufio"
-	"compress/gzip"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -129,133 +125,4 @@ func (e *exportWriter) close() error {
 		return fmt.Errorf("end stream: %w", err)
 	}
 	return nil
-}
-
-// exportEntry is one file of a stream. Body must be read to its end.
-type exportEntry struct {
-	Name string // below the run's folder, with slashes
-	Size int64
-	Mod  time.Time
-	Sum  string
-	Body io.Reader
-}
-
-// readExport goes through a stream, plain or gzipped, and checks every digest.
-// head is called first, each for every file; both see nothing of an entry that
-// is not as the format says. What each read is only proven when it returns: a
-// digest that does not match is an error right after. The error is ErrCorrupt
-// for a stream that is damaged or cut short.
-func readExport(ctx context.Context, r io.Reader, head func(exportHead) error, each func(*exportEntry) error) (exportEnd, error) {
-	bad := func(format string, args ...any) error {
-		return beeyard.Because(beeyard.ErrCorrupt, "the stream is no whole export: "+fmt.Sprintf(format, args...))
-	}
-	src := &errReader{r: r}
-	// fail tells a source that cannot be read from a stream that is no export.
-	fail := func(err error) error {
-		if src.err != nil {
-			return fmt.Errorf("read the stream: %w", src.err)
-		}
-		return bad("%v", err)
-	}
-	br := bufio.NewReaderSize(src, 1<<20)
-	r = br
-	if magic, err := br.Peek(2); err == nil && magic[0] == 0x1f && magic[1] == 0x8b {
-		z, err := gzip.NewReader(br)
-		if err != nil {
-			return exportEnd{}, fail(err)
-		}
-		r = z
-	}
-	tr := tar.NewReader(r)
-	t := newTally()
-	first := true
-	for {
-		if ctx.Err() != nil {
-			return exportEnd{}, context.Cause(ctx)
-		}
-		h, err := tr.Next()
-		if errors.Is(err, io.EOF) {
-			err = errors.New("it ends before its last entry")
-		}
-		if err != nil {
-			return exportEnd{}, fail(err)
-		}
-		_, name, ok := strings.Cut(h.Name, "/")
-		if !ok || h.Typeflag != tar.TypeReg {
-			return exportEnd{}, bad("%s is not a file in a folder", beeyard.Quote(h.Name))
-		}
-		if first != (name == exportFirst) {
-			return exportEnd{}, bad("it does not begin with %s, once", exportFirst)
-		}
-		sum := sha256.New()
-		body := &errReader{r: tr}
-		e := &exportEntry{Name: name, Size: h.Size, Mod: h.ModTime, Sum: h.PAXRecords[exportSum], Body: io.TeeReader(body, sum)}
-		var end *exportEnd
-		switch name {
-		case exportFirst:
-			var v exportHead
-			if err = decodeMeta(e, &v); body.err == nil && (err != nil || v.Format != exportFormat || v.Export == "") {
-				return exportEnd{}, bad("its first entry is not of format %s", exportFormat)
-			}
-			first = false
-			if err == nil {
-				err = head(v)
-			}
-		case exportLast:
-			end = &exportEnd{}
-			if err = decodeMeta(e, end); err != nil && body.err == nil {
-				return exportEnd{}, bad("its last entry cannot be read")
-			}
-		default:
-			err = each(e)
-		}
-		if err == nil {
-			_, err = io.Copy(io.Discard, e.Body)
-		}
-		if body.err != nil {
-			return exportEnd{}, fail(body.err)
-		}
-		if err != nil {
-			return exportEnd{}, err
-		}
-		if got := hex.EncodeToString(sum.Sum(nil)); got != e.Sum {
-			return exportEnd{}, bad("the content of %s does not have its digest", beeyard.Quote(name))
-		}
-		switch {
-		case end == nil && name != exportFirst:
-			t.add(name, h.Size, e.Sum)
-		case end != nil && *end != t.total():
-			return exportEnd{}, bad("it has %d files and should have %d, or others", t.end.Files, end.Files)
-		case end != nil:
-			return *end, nil
-		}
-	}
-}
-
-// errReader remembers what ended reading, unless it was the end.
-type errReader struct {
-	r   io.Reader
-	err error
-}
-
-func (e *errReader) Read(p []byte) (int, error) {
-	n, err := e.r.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		e.err = err
-	}
-	return n, err
-}
-
-func decodeMeta(e *exportEntry, v any) error {
-	data, err := io.ReadAll(io.LimitReader(e.Body, exportHeadMost))
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(data, v)
-}
-
-// VerifyExport reads a stream to its end and proves every digest. ErrCorrupt.
-func VerifyExport(ctx context.Context, r io.Reader) (files int, err error) {
-	end, err := readExport(ctx, r, func(exportHead) error { return nil }, func(*exportEntry) error { return nil })
-	return end.Files, err
 }

@@ -96,7 +96,7 @@ func (im *importer) run(ctx context.Context, rd io.Reader, path string, wrap fun
 		return fmt.Errorf("lock import: %w", err)
 	}
 	defer unlock()
-	_, err = readExport(ctx, rd, im.begin, func(e *exportEntry) error { return im.entry(e) })
+	_, err = readExport(ctx, rd, im.begin, im.entry)
 	if errors.Is(err, errAlready) {
 		im.report.Already = true
 		return nil

@@ -21,7 +21,7 @@ func (im *importer) entry(e *exportEntry) error {
 		return err
 	}
 	if im.seen[e.Name] {
-		return beeyard.Because(beeyard.ErrCorrupt, "the stream is no whole export: it has "+beeyard.Quote(e.Name)+" twice")
+		return notWhole("it has %s twice", beeyard.Quote(e.Name))
 	}
 	im.seen[e.Name] = true
 	dir, err := im.dir(folder)
@@ -47,9 +47,7 @@ func (im *importer) entry(e *exportEntry) error {
 
 // placeOfEntry maps a name of the stream to a folder of the run and a name in it.
 func placeOfEntry(e *exportEntry) (folder, name string, err error) {
-	bad := func(why string) error {
-		return beeyard.Because(beeyard.ErrCorrupt, "the stream is no export of a run: "+beeyard.Quote(e.Name)+" "+why)
-	}
+	bad := func(why string) error { return notWhole("%s %s", beeyard.Quote(e.Name), why) }
 	parts := strings.Split(e.Name, "/")
 	for _, p := range parts {
 		if durable.CheckName(p) != nil || len(p) > 255 {
@@ -59,7 +57,7 @@ func placeOfEntry(e *exportEntry) (folder, name string, err error) {
 	name = parts[len(parts)-1]
 	switch len(parts) {
 	case 1:
-		if knownFolder[name] || name == fileQueueLock || name == fileStatusLock {
+		if knownFolder[name] || name == fileQueueLock || name == fileStatusLock || name == exportFirst {
 			return "", "", bad("has a name that a run uses itself")
 		}
 		return "", name, nil

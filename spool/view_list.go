@@ -13,7 +13,9 @@ const defaultLimit = 200
 // List gives a page of the tasks that match, open ones in the order of the
 // queue, then finished ones, newest first, then quarantined ones. It takes no
 // lock; a task that moves meanwhile is shown once, where it was found last.
-// Archived tasks are out of the way and not listed.
+// Archived tasks are out of the way and not listed. Pages are looks of their
+// own: a finished task that is run again between two of them goes from a later
+// page to one that was read already.
 //
 // It costs the names of the run, the bodies of what is shown and, of open
 // tasks, those that the index does not know. Only a filter on bodies reads the

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"beeyard"
 	"beeyard/internal/durable"
@@ -181,4 +182,64 @@ func TestViewWhileTasksMove(t *testing.T) {
 		t.Errorf("at rest: %d tasks, %v", len(p.Tasks), err)
 	}
 	t.Logf("complete in %d of 30 looks at a run where every task moves round and round", whole)
+}
+
+// A task that moves while a page is read is not lost between the pages, and no
+// page shows what a later one shows again.
+func TestViewPagesOfAMovingTask(t *testing.T) {
+	for _, m := range []struct{ from, to string }{{dirPending, dirDone}, {dirPending, "claimed/w1"}, {dirHeld, dirPending}} {
+		t.Run(m.from+" to "+m.to, func(t *testing.T) {
+			var step, at atomic.Int64
+			var r *Run
+			at.Store(-1)
+			r = viewRun(t, viewHook(func(op durable.Op) {
+				if step.Add(1)-1 == at.Load() {
+					if err := os.Rename(filepath.Join(r.path, m.from, "x.json"), filepath.Join(r.path, m.to, "x.json")); err != nil {
+						t.Errorf("move: %v", err)
+					}
+				}
+			}))
+			viewMust(t, os.MkdirAll(filepath.Join(r.path, "claimed/w1"), 0o700))
+			for i := range 3 {
+				viewPut(t, r, dirPending, viewTask(viewName(i)))
+				viewPut(t, r, dirDone, viewTask(viewName(i+10)))
+				viewAge(t, r, dirDone, bodyName(viewName(i+10)), time.Hour)
+			}
+			x := viewTask("x")
+			x.Ext.Priority = 1 // first while it is open
+			for n, moved := int64(0), true; moved; n++ {
+				for _, dir := range []string{dirPending, dirHeld, "claimed/w1", dirDone} {
+					_ = os.Remove(filepath.Join(r.path, dir, "x.json"))
+				}
+				viewPut(t, r, m.from, x)
+				step.Store(0)
+				at.Store(n)
+				shown := map[beeyard.State]int{}
+				q := beeyard.Query{Limit: 2}
+				for page := 0; page == 0 || q.Cursor != ""; page++ {
+					p, err := r.List(viewContext(t), q)
+					viewMust(t, err)
+					if page == 0 {
+						moved = step.Load() > n
+						at.Store(-1)
+					}
+					for _, v := range p.Tasks {
+						if v.Task.ID == "x" {
+							shown[v.State]++
+						}
+					}
+					q.Cursor = p.Next
+				}
+				total := 0
+				for state, c := range shown {
+					if total += c; c > 1 {
+						t.Errorf("moved at step %d: shown %d times as %s", n, c, state)
+					}
+				}
+				if total == 0 {
+					t.Errorf("moved at step %d: not shown at all", n)
+				}
+			}
+		})
+	}
 }
