@@ -146,7 +146,7 @@ func (p *program) commands() []func(*cobra.Command) {
 		p.addLs, p.addShow, p.addWhy, p.addLogs, p.addWait, p.addWatch, p.addGraph, p.addHistory, p.addDoctor,
 		p.addRun, p.addCheckpoint, p.addInit,
 		p.addConfig, p.addCompletion, p.addVersion, p.addHelp,
-		p.addLedger, p.addCompatSweep,
+		p.addLedger, p.addCompatSweep, p.addCompat,
 	}
 }
 
