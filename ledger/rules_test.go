@@ -379,6 +379,50 @@ func TestImport(t *testing.T) {
 	}
 }
 
+func TestCheckGoesByTheWritersRules(t *testing.T) {
+	f, err := OpenFile(filepath.Join(t.TempDir(), "state.yml"), Native)
+	if err != nil {
+		t.Fatal(err)
+	}
+	codes := func(now string) string {
+		t.Helper()
+		ps, err := Check(f, at(now))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var cs []string
+		for _, p := range ps {
+			cs = append(cs, strings.TrimPrefix(p.Code, "ledger-"))
+			if p.Next == "" {
+				t.Errorf("%s has no next step", p.Code)
+			}
+		}
+		return strings.Join(cs, " ")
+	}
+	if got := codes(noon); got != "missing" {
+		t.Error(got)
+	}
+	d := crashLedger()
+	d.Sources().Set("mail", MapValue(fields("sensitive", true)))
+	for _, c := range []struct{ stamp, now, want string }{
+		{noon, noon, "unproven private"}, {noon, "2026-07-02T13:00:01Z", "lease-stale unproven private"}, {"x", noon, "lease-unreadable unproven private"},
+	} {
+		Acquire(d, "w1", 60, at(c.stamp))
+		if err := os.WriteFile(f.Path(), d.Bytes(Native), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := codes(c.now); got != c.want {
+			t.Errorf("%s, want %s", got, c.want)
+		}
+	}
+	if err := os.WriteFile(f.Path(), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := codes(noon); got != "corrupt" {
+		t.Error(got)
+	}
+}
+
 func TestViews(t *testing.T) {
 	d := owned(t)
 	put(d, "old", fields("status", "ingested", "title", "Old one", "created_at", "2020-01-01T00:00:00+02:00"))

@@ -38,6 +38,7 @@ the machine's file system (fs-…) is told, and changes no exit code.`,
 		if len(argv) > 0 {
 			arg = argv[0]
 		}
+		o.Extra = p.ledgerFindings(c)
 		return p.doctor(cmd.Context(), arg, o)
 	}
 	root.AddCommand(cmd)
@@ -49,7 +50,7 @@ func (p *program) doctor(ctx context.Context, arg string, o spool.DoctorOptions)
 		return err
 	}
 	defer func() { err = errors.Join(err, run.Close()) }()
-	o.Extra = machineFindings()
+	o.Extra = append(machineFindings(), o.Extra...)
 	bar := p.newBar(0)
 	o.Progress = func(_ string, done, total int) { bar.total = total; bar.set(done, 0) }
 	rep, err := run.Doctor(ctx, o)
