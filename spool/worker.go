@@ -53,9 +53,8 @@ func (r *Run) Attach(ctx context.Context, spec beeyard.WorkerSpec) (beeyard.Work
 		if err := r.keepReconciled(ctx); err != nil {
 			return nil, errors.Join(err, w.Close(ctx))
 		}
-	} else if _, err := w.freshDir(ctx); err != nil {
-		return nil, err
 	}
+	// A single claim makes its directory when there is something to claim.
 	// A run that is closed has no worker: who forgot to close it must not keep
 	// its claims alive.
 	r.onClose(func() error { return w.Close(context.WithoutCancel(ctx)) })
@@ -104,12 +103,6 @@ func (w *worker) takeOver(ctx context.Context) error {
 
 func (w *worker) ID() string { return w.spec.ID }
 
-func (w *worker) freshDir(ctx context.Context) (*claimDir, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.freshDirLocked(ctx)
-}
-
 func (w *worker) freshDirLocked(ctx context.Context) (*claimDir, error) {
 	d, err := w.run.newClaimDir(ctx, w.spec.ID, w.spec.Kind)
 	if err != nil {
@@ -151,7 +144,7 @@ func (w *worker) drop(gone *claimDir) {
 // Claim takes the best ready task: see beeyard.Worker.
 func (w *worker) Claim(ctx context.Context, f beeyard.Filter) (*beeyard.Claim, error) {
 	// A claim under an old beat could be judged by it.
-	if w.run.clk.Now().Sub(w.beatTime()) > w.spec.StaleAfter/3 {
+	if last := w.beatTime(); !last.IsZero() && w.run.clk.Now().Sub(last) > w.spec.StaleAfter/3 {
 		if err := w.touch(); err != nil {
 			return nil, err
 		}

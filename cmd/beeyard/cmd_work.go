@@ -219,6 +219,7 @@ func (p *program) runWorker(ctx context.Context, run beeyard.Run, cfg worker.Con
 	sum, err := w.Run(ctx)
 	stop()
 	wg.Wait()
+	proc.Close() // the cgroups kept for reuse
 	return sum, err
 }
 
