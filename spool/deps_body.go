@@ -104,7 +104,7 @@ func (b *depBodies) readAll(d *deps, p beeyard.Place) error {
 		c.held = p == beeyard.PlaceHeld
 		b.all[c.id] = c
 	}
-	return err
+	return errors.Join(err, got.err)
 }
 
 // judge asks the one function for the state. It depends on whether each

@@ -86,6 +86,7 @@ type picker struct {
 	doneGo  gate
 	marksAt stamp
 	marksGo gate
+	sick    error // a body could not be read at the last look: the disk's doing
 	scratch beeyard.Task
 }
 
@@ -141,6 +142,9 @@ func (p *picker) next(ctx context.Context, f beeyard.Filter) (string, bool, erro
 		return "", false, err
 	}
 	if id, ok, err = p.take(ctx, &f); err == nil && !ok {
+		if p.sick != nil {
+			return "", false, p.sick // "nothing" would be a guess
+		}
 		p.waiters.foundNothing(gen, p.pending.gate.cost)
 	}
 	return id, ok, err

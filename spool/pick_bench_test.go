@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -162,4 +163,36 @@ func pickHeap(b *testing.B, r *Run) uint64 {
 	after := heap()
 	pickMust(b, p.close())
 	return after - before
+}
+
+// BenchmarkPickWake is the time from another process's publishing rename to the
+// moment at which a worker that waited has chosen the task.
+func BenchmarkPickWake(b *testing.B) {
+	r := pickRun(b)
+	other := pickAgain(b, r)
+	p := pickPicker(b, r)
+	var took []time.Duration
+	for i := 0; b.Loop(); i++ {
+		done := make(chan time.Time, 1)
+		go func() {
+			id := ""
+			for ; id == ""; id = pickNext(b, p, beeyard.Filter{}) {
+				if err := p.wait(b.Context(), time.Hour); err != nil {
+					b.Error(err)
+				}
+			}
+			done <- time.Now()
+		}()
+		time.Sleep(2 * time.Millisecond) // until it waits
+		task := pickTask(i)
+		data, err := task.Encode()
+		pickMust(b, err)
+		pickMust(b, writeBody(other.pending, ".wake-temp", data, false))
+		began := time.Now()
+		pickMust(b, other.pending.Rename(".wake-temp", other.pending, bodyName(task.ID)))
+		took = append(took, (<-done).Sub(began))
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "us/median")
+	b.ReportMetric(float64(took[len(took)*9/10].Microseconds()), "us/p90")
 }

@@ -2,6 +2,7 @@ package spool
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 
@@ -26,8 +27,8 @@ func (p *picker) drained(ctx context.Context, f beeyard.Filter) (bool, error) {
 	if err := p.catchUp(ctx, true); err != nil {
 		return false, err
 	}
-	if open, err := p.open(ctx, &f); err != nil || open {
-		return false, err
+	if open, err := p.open(ctx, &f); err != nil || open || p.sick != nil {
+		return false, errors.Join(err, p.sick)
 	}
 	unlock, err := p.r.lockQueue(ctx)
 	if err != nil {

@@ -1,6 +1,7 @@
 package spool
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"beeyard"
 	"beeyard/internal/clock"
+	"beeyard/internal/durable"
 )
 
 // An older enqueue renames a new body over a pending one: same name, new inode.
@@ -205,4 +207,43 @@ func TestPickForgottenIsOfferedAgain(t *testing.T) {
 		}
 		clk.Advance(givenFor)
 	}
+}
+
+// A body that the disk will not give stops neither a worker nor a one-shot
+// claim from taking another; with nothing else to take it is told.
+func TestPickSickDisk(t *testing.T) {
+	base := pickRun(t)
+	pickPut(t, base, dirPending, pickTask(1), pickTask(2), pickTask(3))
+	eio := syscall.EIO
+	r, err := Open(base.path, Options{Wrap: func(d durable.Dir) durable.Dir {
+		return durable.Hooked(d, func(op durable.Op) error {
+			if op.Op == durable.OpReadFile && op.Name == "task-000001.json" {
+				return eio
+			}
+			return nil
+		})
+	}}, base.clk)
+	pickMust(t, err)
+	defer func() { pickMust(t, r.Close()) }()
+	if got := pickOnceID(t, r, beeyard.Filter{}); got != "task-000002" {
+		t.Errorf("a one-shot claim took %q", got)
+	}
+	p := r.newPicker()
+	ctx := pickContext(t)
+	if got := pickNext(t, p, beeyard.Filter{}); got != "task-000003" {
+		t.Errorf("a worker took %q", got)
+	}
+	for range 2 {
+		if id, ok, err := p.next(ctx, beeyard.Filter{}); ok || !errors.Is(err, eio) {
+			t.Errorf("with only the unreadable one left: %q, %v", id, err)
+		}
+		if gone, err := p.drained(ctx, beeyard.Filter{}); gone || !errors.Is(err, eio) {
+			t.Errorf("drained: %v, %v", gone, err)
+		}
+	}
+	err = r.pickOnce(ctx, beeyard.Filter{}, func(string) (bool, error) { return true, nil })
+	if !errors.Is(err, eio) {
+		t.Errorf("a one-shot claim with only the unreadable one left: %v", err)
+	}
+	pickMust(t, p.close())
 }

@@ -2,6 +2,7 @@ package spool
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -31,6 +32,7 @@ type once struct {
 	reads  int
 	deps   *deps
 	bad    []notTask
+	sick   error // a body could not be read
 }
 
 // pickOnce offers ready tasks to try, best first, until one is won, try fails
@@ -44,7 +46,7 @@ func (r *Run) pickOnce(ctx context.Context, f beeyard.Filter, try func(id string
 	if _, err := r.promoteThose(ctx, held.good); err != nil {
 		return err
 	}
-	o.all, o.reads = held.good, held.read
+	o.all, o.reads, o.sick = held.good, held.read, held.err
 	if n := len(f.IDs); n > 0 && n <= onceNames {
 		if err := o.named(ctx); err != nil {
 			return err
@@ -66,8 +68,11 @@ func (r *Run) pickOnce(ctx context.Context, f beeyard.Filter, try func(id string
 		// Nothing could be had. An entry that wrongly says so must not say it for
 		// ever: some are proven each time.
 		if err = o.prove(ctx, proveMost); err == nil {
-			_, err = o.offer(ctx, try)
+			won, err = o.offer(ctx, try)
 		}
+	}
+	if err == nil && !won {
+		err = o.sick // "nothing to claim" would be a guess
 	}
 	if err != nil {
 		return err
@@ -100,6 +105,7 @@ func (o *once) add(got readings) {
 	o.all = append(o.all, got.good...)
 	o.bad = append(o.bad, got.bad...)
 	o.reads += got.read
+	o.sick = errors.Join(o.sick, got.err)
 }
 
 // gather lists, compares with the index and reads what that does not know.

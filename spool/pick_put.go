@@ -12,6 +12,10 @@ import (
 // takeIn adds what was read of a folder, in place of what was known under the
 // same names.
 func (p *picker) takeIn(ctx context.Context, s *shelf, got readings) error {
+	if got.err != nil {
+		p.sick = got.err
+		s.stamp.valid = false // read again, though no name changes
+	}
 	for _, c := range got.good {
 		if old := s.known[c.id]; old != nil {
 			p.forget(s, c.id, old)

@@ -47,28 +47,33 @@ type readings struct {
 	good []*candidate
 	bad  []notTask
 	read int // bodies that had to be read
+	// err is what kept some from being read: the disk's doing, not theirs. The
+	// rest are good all the same, for one bad sector must not stop a queue.
+	err error
 }
 
 // readCandidates reads bodies of a folder, from many goroutines when they are
 // many.
 func (r *Run) readCandidates(ctx context.Context, dir durable.Dir, names []listed) (readings, error) {
 	out := readings{read: len(names)}
-	good, bad := make([]*candidate, len(names)), make([]string, len(names))
-	err := parallel(ctx, len(names), func(i int) (err error) {
-		good[i], err = r.readCandidate(dir, names[i])
-		if errors.Is(err, beeyard.ErrNotTask) {
-			bad[i], err = err.Error(), nil
-		}
-		return err
+	good, errs := make([]*candidate, len(names)), make([]error, len(names))
+	err := parallel(ctx, len(names), func(i int) error {
+		good[i], errs[i] = r.readCandidate(dir, names[i])
+		return nil
 	})
 	if err != nil {
 		return out, err
 	}
 	for i, c := range good {
-		if c != nil {
+		switch err := errs[i]; {
+		case errors.Is(err, beeyard.ErrNotTask):
+			out.bad = append(out.bad, notTask{bodyName(names[i].id), names[i].ino, err.Error()})
+		case err != nil:
+			if out.err == nil { // of many, the first tells enough
+				out.err = err
+			}
+		case c != nil:
 			out.good = append(out.good, c)
-		} else if bad[i] != "" {
-			out.bad = append(out.bad, notTask{bodyName(names[i].id), names[i].ino, bad[i]})
 		}
 	}
 	return out, nil

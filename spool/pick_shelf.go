@@ -32,8 +32,13 @@ func newShelf(place beeyard.Place, dir durable.Dir) *shelf {
 // nothing is ready (dry), what a look at the folders tells. A look is spared
 // where one fstat shows that nothing changed, and held back where it would take
 // more than its share of the time.
-func (p *picker) catchUp(ctx context.Context, dry bool) error {
+func (p *picker) catchUp(ctx context.Context, dry bool) (err error) {
 	h := p.hints.take()
+	defer func() {
+		if err != nil { // what was heard and not dealt with is found by listing
+			p.pending.all, p.held.all, p.doneAt.valid = true, true, false
+		}
+	}()
 	p.pending.all = p.pending.all || h.all[beeyard.PlacePending]
 	p.held.all = p.held.all || h.all[beeyard.PlaceHeld]
 	for _, s := range []*shelf{p.held, p.pending} {
@@ -125,6 +130,9 @@ func (p *picker) list(ctx context.Context, s *shelf) error {
 		return fmt.Errorf("list %s: %w", s.place, err)
 	}
 	s.all = false
+	if s == p.pending {
+		p.sick = nil
+	}
 	if gone > 0 {
 		for id, c := range s.known {
 			if c.seen != s.seen {

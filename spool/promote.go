@@ -27,7 +27,8 @@ func (r *Run) promoteDue(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return r.promoteThose(ctx, held.good)
+	n, err := r.promoteThose(ctx, held.good)
+	return n, errors.Join(err, held.err)
 }
 
 // heldCandidates reads held/. Unlike in pending/, an entry of the index that is
