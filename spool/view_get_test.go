@@ -141,6 +141,7 @@ func TestViewGetPicksTheCopyThatCounts(t *testing.T) {
 	at("equal", dirFailed, 2, "a")
 	at("lives", dirPending, 0, "b")
 	at("lives", dirDone, 5, "a")
+	viewAge(t, r, dirDone, "lives.json", time.Hour)
 	for id, want := range map[string]beeyard.Place{"higher": beeyard.PlacePending, "equal": beeyard.PlaceFailed, "lives": beeyard.PlacePending} {
 		v, err := r.Get(viewContext(t), id)
 		viewMust(t, err)
@@ -156,5 +157,5 @@ func TestViewGetPicksTheCopyThatCounts(t *testing.T) {
 	// Both lives are tasks, and a copy is none.
 	p, err := r.List(viewContext(t), beeyard.Query{})
 	viewMust(t, err)
-	viewWantIDs(t, p, "higher", "lives", "taken", "lives", "equal")
+	viewWantIDs(t, p, "higher", "lives", "taken", "equal", "lives")
 }

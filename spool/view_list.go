@@ -8,7 +8,10 @@ import (
 	"beeyard"
 )
 
-const defaultLimit = 200
+const (
+	defaultLimit = 200
+	mostRows     = 1 << 20 // of one page
+)
 
 // List gives a page of the tasks that match, open ones in the order of the
 // queue, then finished ones, newest first, then quarantined ones. It takes no
@@ -35,25 +38,23 @@ func (r *Run) List(ctx context.Context, q beeyard.Query) (*beeyard.Page, error) 
 	if limit <= 0 {
 		limit = defaultLimit
 	}
+	limit = min(limit, mostRows)
 	seen, err := r.scan(ctx)
 	if err != nil {
 		return nil, err
 	}
-	b := &rowBuilder{r: r, m: m, j: r.newJudge(ctx)}
+	b := &rowBuilder{r: r, m: m, j: r.newJudge(ctx), cursor: cursor, most: limit + 1}
 	if err := b.open(ctx, seen); err != nil {
 		return nil, fmt.Errorf("list open tasks: %w", err)
 	}
-	rows := b.first(cursor, limit+1)
-	// A page that open tasks fill needs no order among the finished ones.
-	full := len(rows) > limit && rows[limit].key.Group == groupOpen
-	if err := b.ended(ctx, seen, !full); err != nil {
+	if err := b.ended(ctx, seen, !b.full()); err != nil {
 		return nil, fmt.Errorf("list finished tasks: %w", err)
 	}
 	if err := b.quarantined(ctx); err != nil {
 		return nil, fmt.Errorf("list quarantined files: %w", err)
 	}
-	page := &beeyard.Page{Total: b.total()}
-	rows = b.first(cursor, limit+1)
+	page := &beeyard.Page{Total: b.total}
+	rows := b.rows()
 	var end *rowKey
 	if len(rows) > limit {
 		rows = rows[:limit]
@@ -88,7 +89,7 @@ func (b *rowBuilder) views(ctx context.Context, rows []row, end *rowKey) ([]*bee
 			out = append(out, placed{b.r.viewQuarantined(*row.q), row.key})
 			continue
 		}
-		x, err := b.r.readSighted(&row.s, parseTask)
+		x, err := b.r.readSighted(row.s, parseTask)
 		if err != nil {
 			return nil, fmt.Errorf("read task: %w", err)
 		}
@@ -96,7 +97,7 @@ func (b *rowBuilder) views(ctx context.Context, rows []row, end *rowKey) ([]*bee
 			continue
 		}
 		if !x.gone {
-			v, err := b.view(ctx, &row.s, &x)
+			v, err := b.view(ctx, row.s, &x)
 			if err != nil {
 				return nil, err
 			}
@@ -126,13 +127,13 @@ func (b *rowBuilder) view(ctx context.Context, s *sighting, x *sightedBody) (*be
 }
 
 func (b *rowBuilder) moved(ctx context.Context, out []placed, id string, end *rowKey) ([]placed, error) {
-	now := &rowBuilder{r: b.r, m: b.m, j: b.j}
+	now := &rowBuilder{r: b.r, m: b.m, j: b.j, most: 1}
 	err := b.r.eachMoved(ctx, id, func(s *sighting, x *sightedBody) error {
-		before := len(now.rows)
-		if err := now.body(s, x); err != nil || len(now.rows) == before {
+		now.kept = nil
+		if err := now.body(s, x); err != nil || len(now.kept) == 0 {
 			return err
 		}
-		key := now.rows[before].key
+		key := now.kept[0].key
 		if end != nil && compareKeys(&key, end) > 0 {
 			return nil
 		}

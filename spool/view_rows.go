@@ -10,21 +10,46 @@ import (
 
 // row is one task that matches a query.
 type row struct {
-	s   sighting
+	s   *sighting
 	key rowKey
 	q   *quarantined // set for what lies in quarantine/
 }
 
-// rowBuilder gathers what matches.
+// rowBuilder counts what matches, and keeps the rows that come first behind a
+// cursor: sorting, or only keeping, 100,000 rows would be most of the cost of a
+// page of 50.
 type rowBuilder struct {
-	r     *Run
-	m     *matcher
-	j     *judge
-	rows  []row
-	extra int // rows that match, and whose keys nobody needs
+	r      *Run
+	m      *matcher
+	j      *judge
+	cursor *rowKey // nil: from the beginning
+	most   int     // rows to keep
+	kept   rowHeap
+	total  int
 }
 
-func (b *rowBuilder) total() int { return len(b.rows) + b.extra }
+func (b *rowBuilder) add(x row) {
+	b.total++
+	switch {
+	case b.cursor != nil && compareKeys(&x.key, b.cursor) <= 0:
+	case len(b.kept) < b.most:
+		heap.Push(&b.kept, x)
+	case compareKeys(&x.key, &b.kept[0].key) < 0:
+		b.kept[0] = x
+		heap.Fix(&b.kept, 0)
+	}
+}
+
+// full reports whether the page is full of open tasks: nothing stands before those.
+func (b *rowBuilder) full() bool {
+	return len(b.kept) == b.most && b.kept[0].key.Group == groupOpen
+}
+
+// rows are those that were kept, in order.
+func (b *rowBuilder) rows() []row {
+	slices.SortFunc(b.kept, func(a, b row) int { return compareKeys(&a.key, &b.key) })
+	return b.kept
+}
 
 // body adds the task if it matches by state and body.
 func (b *rowBuilder) body(s *sighting, x *sightedBody) error {
@@ -38,7 +63,7 @@ func (b *rowBuilder) body(s *sighting, x *sightedBody) error {
 	if s.place == beeyard.PlaceDone || s.place == beeyard.PlaceFailed {
 		key = timeKey(groupEnded, x.info.ModTime, s.id, string(s.place))
 	}
-	b.rows = append(b.rows, row{s: *s, key: key})
+	b.add(row{s: s, key: key})
 	return nil
 }
 
@@ -58,7 +83,7 @@ func (b *rowBuilder) unreadable(s *sighting, x *sightedBody) error {
 	default:
 		key = openKey(&sightedBody{task: t})
 	}
-	b.rows = append(b.rows, row{s: *s, key: key})
+	b.add(row{s: s, key: key})
 	return nil
 }
 
@@ -116,7 +141,7 @@ func (b *rowBuilder) ended(ctx context.Context, seen []sighting, keys bool) erro
 		want = kept
 	}
 	if !keys {
-		b.extra += len(want)
+		b.total += len(want)
 		return nil
 	}
 	return b.timed(ctx, want)
@@ -133,7 +158,7 @@ func (b *rowBuilder) timed(ctx context.Context, want []sighting) error {
 			gone[i] = true
 			return nil
 		}
-		rows[i] = row{s: *s, key: timeKey(groupEnded, info.ModTime, s.id, string(s.place))}
+		rows[i] = row{s: s, key: timeKey(groupEnded, info.ModTime, s.id, string(s.place))}
 		return err
 	})
 	if err != nil {
@@ -146,7 +171,7 @@ func (b *rowBuilder) timed(ctx context.Context, want []sighting) error {
 			}
 			continue
 		}
-		b.rows = append(b.rows, rows[i])
+		b.add(rows[i])
 	}
 	return nil
 }
@@ -157,7 +182,7 @@ func (b *rowBuilder) quarantined(ctx context.Context) error {
 	}
 	return b.r.eachQuarantined(ctx, func(q quarantined) bool {
 		if b.m.body(&beeyard.Task{ID: q.id}) {
-			b.rows = append(b.rows, row{q: &q, key: timeKey(groupQuarantined, q.at, q.id, q.name)})
+			b.add(row{q: &q, key: timeKey(groupQuarantined, q.at, q.id, q.name)})
 		}
 		return true
 	})
@@ -175,23 +200,4 @@ func (h *rowHeap) Pop() any {
 	x := (*h)[last]
 	*h = (*h)[:last]
 	return x
-}
-
-// first gives the n rows, in order, that come first behind a cursor. Sorting
-// 100,000 rows for a page of 50 would be most of the page's cost.
-func (b *rowBuilder) first(cursor *rowKey, n int) []row {
-	var h rowHeap
-	for i := range b.rows {
-		x := &b.rows[i]
-		switch {
-		case cursor != nil && compareKeys(&x.key, cursor) <= 0:
-		case len(h) < n:
-			heap.Push(&h, *x)
-		case compareKeys(&x.key, &h[0].key) < 0:
-			h[0] = *x
-			heap.Fix(&h, 0)
-		}
-	}
-	slices.SortFunc(h, func(a, b row) int { return compareKeys(&a.key, &b.key) })
-	return h
 }
