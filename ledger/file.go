@@ -62,7 +62,7 @@ func (f *File) Load() (*Document, error) {
 	if err != nil {
 		return nil, f.openError(err)
 	}
-	defer dir.Close()
+	defer shut(dir)
 	return f.load(dir)
 }
 
@@ -126,7 +126,7 @@ func (f *File) locked(ctx context.Context, do func(durable.Dir) error) error {
 	if err != nil {
 		return f.openError(err)
 	}
-	defer dir.Close()
+	defer shut(dir)
 	unlock, err := dir.Lock(ctx, f.LockName())
 	if errors.Is(err, durable.ErrLocked) {
 		return &beeyard.Error{Op: "lock ledger", ID: f.Path(), Err: errors.Join(beeyard.ErrTimeout, err),
@@ -204,3 +204,7 @@ func (f *File) clean(dir durable.Dir) error {
 }
 
 func notThere(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+
+// shut closes a folder. What was written through it has been flushed by then, so
+// the close has nothing to say.
+func shut(d durable.Dir) { _ = d.Close() }

@@ -93,7 +93,9 @@ func (m *Map) add(key string, v Value) {
 // append adds the pair unless key is there already. In the order that engines
 // write, one comparison proves that it is not.
 func (m *Map) append(key string, v Value) (added bool) {
-	if n := len(m.pairs); n > 0 && !(m.sorted && m.ord.less(m.pairs[n-1].key, key)) && m.find(key) >= 0 {
+	n := len(m.pairs)
+	last := n == 0 || m.sorted && m.ord.less(m.pairs[n-1].key, key)
+	if !last && m.find(key) >= 0 {
 		return false
 	}
 	m.add(key, v)

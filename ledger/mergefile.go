@@ -46,7 +46,7 @@ func MergeFiles(base, ours, theirs string, now Now) ([]Conflict, error) {
 	if err != nil {
 		return nil, f.openError(err)
 	}
-	defer dir.Close()
+	defer shut(dir)
 	if err := durable.ReplaceFile(dir, f.name, merged.Bytes(Native), filePerm); err != nil {
 		return nil, fmt.Errorf("write merged ledger: %w", err)
 	}
@@ -86,7 +86,7 @@ func InstallMergeDriver(ctx context.Context, g *Git, ledger, program string) (In
 	if err != nil {
 		return in, f.openError(err)
 	}
-	defer dir.Close()
+	defer shut(dir)
 	const name = ".gitattributes"
 	old, _, err := dir.ReadFile(name, 1<<20)
 	if err != nil && !notThere(err) {

@@ -73,7 +73,7 @@ func (b *Branch) locked(ctx context.Context, do func(durable.Dir) error) error {
 	if err != nil {
 		return b.file.openError(err)
 	}
-	defer parent.Close()
+	defer shut(parent)
 	unlock, err := parent.Lock(ctx, b.id+".lock")
 	if err != nil {
 		return &beeyard.Error{Op: "lock shared ledger", ID: b.remote + "/" + b.name, Err: errors.Join(beeyard.ErrTimeout, err),

@@ -37,7 +37,7 @@ func Remains(ctx context.Context, g *Git, ledger string) ([]string, error) {
 	if err != nil {
 		return nil, f.openError(err)
 	}
-	defer dir.Close()
+	defer shut(dir)
 	err = dir.Each(func(e durable.Entry) bool {
 		if strings.Contains(e.Name, f.name) && e.Name != f.name && e.Name != f.LockName() {
 			remain = append(remain, "file "+filepath.Join(f.folder, e.Name))

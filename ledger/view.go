@@ -81,10 +81,10 @@ func StatusOf(d *Document, now Now) Status {
 		src, status := of(sourceOf(key, v.m)), v.m.str("status")
 		src.Statuses[status]++
 		s.Items++
-		switch {
-		case status == StatusClosed:
+		switch status {
+		case StatusClosed:
 			s.Closed++
-		case status == "source_gone":
+		case "source_gone":
 			s.Gone++
 		default:
 			s.Open++

@@ -71,7 +71,7 @@ func (w *writer) indent(level int) {
 
 func (w *writer) key(key string) {
 	switch {
-	case bareKey(key) && !(w.native && retypedWord(key)):
+	case bareKey(key) && (!w.native || !retypedWord(key)):
 		w.out = append(w.out, key...)
 	case w.native:
 		start := len(w.out)
