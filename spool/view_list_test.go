@@ -228,3 +228,32 @@ func TestViewIndexSparesReading(t *testing.T) {
 		t.Errorf("a replaced body: %v", third.ByState)
 	}
 }
+
+// Only the body tells a canceled task from a failed one, and what was read is
+// believed only of the very same file.
+func TestViewTellsCanceledFromFailed(t *testing.T) {
+	r := viewRun(t, Options{})
+	for i, c := range []struct {
+		body string
+		want beeyard.State
+	}{
+		{`{"task_id":"x","task_type":"w"}`, beeyard.StateFailed},
+		{`{"task_id":"x","task_type":"w","beeyard":{"outcome":"canceled"}}`, beeyard.StateCanceled},
+		{`{"task_id":"x","task_type":"w","payload":"canceled","beeyard":{"outcome":"failed"}}`, beeyard.StateFailed},
+		{`{"task_id":"x","task_type":"w","beeyard":{"outcome":"c\u0061nceled"}}`, beeyard.StateCanceled},
+		{`{"task_id":"x","task_type":"w","payload":"canceled"`, beeyard.StateFailed},
+	} {
+		viewPutRaw(t, r, dirFailed, "new", []byte(c.body))
+		viewMust(t, r.failed.Rename("new", r.failed, "x.json"))
+		for range 2 { // read, then remembered
+			n, err := r.Counts(viewContext(t))
+			viewMust(t, err)
+			if n.ByState[c.want] != 1 || n.ByState[beeyard.StateFailed]+n.ByState[beeyard.StateCanceled] != 1 {
+				t.Errorf("body %d: %v, want one %s", i, n.ByState, c.want)
+			}
+		}
+		p, err := r.List(viewContext(t), beeyard.Query{States: []beeyard.State{c.want}})
+		viewMust(t, err)
+		viewWantIDs(t, p, "x")
+	}
+}
