@@ -169,3 +169,36 @@ func (b *Branch) checkout(ctx context.Context, commit string) error {
 	}
 	return nil
 }
+
+// dropLocks removes lock files of git that a killed process left in our worktree
+// and at our refs, where only holders of our own lock ever run git. One that is
+// younger than any command of ours may take can belong to a git that outlived
+// its parent.
+func (b *Branch) dropLocks() error {
+	limit := b.clock.Now().Add(-gitTimeout - 2*gitGrace)
+	for folder, names := range map[string][]string{
+		filepath.Join(b.common, "worktrees", b.id):     {"index.lock", "HEAD.lock"},
+		filepath.Join(b.common, "refs/beeyard/base"):   {b.id + ".lock"},
+		filepath.Join(b.common, "refs/beeyard/ledger"): {b.id + ".lock"},
+	} {
+		dir, err := durable.OpenRoot(folder)
+		if notThere(err) {
+			continue
+		}
+		if err != nil {
+			return b.file.openError(err)
+		}
+		for _, name := range names {
+			info, err := dir.Stat(name)
+			if err == nil && info.ModTime.Before(limit) {
+				err = dir.Remove(name)
+			}
+			if err != nil && !notThere(err) {
+				shut(dir)
+				return fmt.Errorf("remove a killed git's lock: %w", err)
+			}
+		}
+		shut(dir)
+	}
+	return nil
+}

@@ -390,6 +390,58 @@ func TestBranchHooksThatFail(t *testing.T) {
 	}
 }
 
+// TestBranchTwoProcessesOfOneClone: the remote takes both pushes, so only our
+// own lock keeps them apart.
+func TestBranchTwoProcessesOfOneClone(t *testing.T) {
+	r := newRemote(t)
+	clone := r.clone("one")
+	words := make([]Word, 3)
+	errs := make([]error, len(words))
+	var wg sync.WaitGroup
+	for i := range words {
+		b := r.branch(clone, "origin/sweep")
+		wg.Go(func() {
+			var out Outcome
+			out, errs[i] = b.Acquire(t.Context(), fmt.Sprint("w", i), 60, at(noon))
+			words[i] = out.Word
+		})
+	}
+	wg.Wait()
+	won := 0
+	for i, w := range words {
+		if errs[i] != nil || w != OK && w != Locked {
+			t.Errorf("%s %v", w, errs[i])
+		}
+		if w == OK {
+			won++
+		}
+	}
+	if won != 1 {
+		t.Errorf("%v", words)
+	}
+}
+
+// TestBranchAfterAKilledGit: lock files that a killed git left do not stop the
+// sweep for good, and those of a git that may still run are left alone.
+func TestBranchAfterAKilledGit(t *testing.T) {
+	r := newRemote(t)
+	b := r.branch(r.clone("one"), "origin/main")
+	must(t, OK)(b.Acquire(t.Context(), "w1", 60, at(noon)))
+	for _, lock := range []string{"worktrees/" + b.id + "/index.lock", "worktrees/" + b.id + "/HEAD.lock", "refs/beeyard/base/" + b.id + ".lock", "refs/beeyard/ledger/" + b.id + ".lock"} {
+		path := filepath.Join(b.common, lock)
+		r.write(path, "")
+		if out, err := b.Acquire(t.Context(), "w1", 30, at(noon)); err == nil && out.changed {
+			t.Errorf("%s: a young lock was ignored: %s", lock, out.Word)
+		}
+		old := time.Now().Add(-time.Hour)
+		if err := os.Chtimes(path, old, old); err != nil {
+			t.Fatal(err)
+		}
+		must(t, OK)(b.Acquire(t.Context(), "w1", 60, at(noon)))
+		must(t, OK)(b.Release(t.Context(), "w1"))
+	}
+}
+
 func TestBranchThousandsOfItems(t *testing.T) {
 	r := newRemote(t)
 	one, two := r.branch(r.clone("one"), "origin/main"), r.branch(r.clone("two"), "origin/main")

@@ -80,6 +80,9 @@ func (b *Branch) locked(ctx context.Context, do func(durable.Dir) error) error {
 			Hint: "another process of this machine is at it; try again"}
 	}
 	defer unlock()
+	if err := b.dropLocks(); err != nil {
+		return err
+	}
 	if !durable.HasNamed(filepath.Join(b.work, ".git")) {
 		start, err := b.fetch(ctx)
 		if err == nil && start == "" {

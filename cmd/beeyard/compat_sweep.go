@@ -122,17 +122,41 @@ func sweepValues(argv []string, command *string) (map[string]string, error) {
 		return nil, fmt.Errorf("it needs a command: %s", strings.Join(ledger.SweepStateCommands, ", "))
 	}
 	must, may, _ := strings.Cut(spec, "|")
+	full := map[string]string{}
+	for name, v := range values {
+		long, err := sweepFlag(name, strings.Fields(must+" "+may))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", *command, err)
+		}
+		full[long] = v
+	}
 	for _, name := range strings.Fields(must) {
-		if _, ok := values[name]; !ok {
+		if _, ok := full[name]; !ok {
 			return nil, fmt.Errorf("%s needs --%s", *command, name)
 		}
 	}
-	for name := range values {
-		if !slices.Contains(strings.Fields(must+" "+may), name) {
-			return nil, fmt.Errorf("%s has no flag --%s", *command, name)
+	return full, nil
+}
+
+// sweepFlag finds a flag by its name or, as the older program's callers may, by
+// a beginning that only one flag has.
+func sweepFlag(name string, known []string) (string, error) {
+	var found []string
+	for _, k := range known {
+		if k == name {
+			return k, nil
+		}
+		if name != "" && strings.HasPrefix(k, name) {
+			found = append(found, k)
 		}
 	}
-	return values, nil
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return "", fmt.Errorf("there is no flag --%s", name)
+	}
+	return "", fmt.Errorf("--%s could be --%s", name, strings.Join(found, " or --"))
 }
 
 // runSweepState prints what the older engine would. Why a ledger is corrupt, or
