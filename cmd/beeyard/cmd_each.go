@@ -41,7 +41,7 @@ failed.`,
 	f.Duration("drain-timeout", 30*time.Second, "how long commands may run on after TERM")
 	f.Int("max-attempts", 3, "failures before a line fails for good")
 	f.Duration("backoff", 10*time.Second, "first delay of a retry, doubled each time")
-	f.StringSlice("env", nil, "further environment variables that commands get")
+	list(f, "env", "further environment variables that commands get")
 	f.String("worker-id", "", "id of this worker (default <host>-<pid>)")
 	cmd.RunE = func(cmd *cobra.Command, argv []string) error {
 		c, err := p.conf()

@@ -55,10 +55,10 @@ finished ones, newest first. A task that waits says what for.`,
 // taskFilter adds the flags that choose tasks.
 func taskFilter(cmd *cobra.Command, q *beeyard.Query) *[]string {
 	f := cmd.Flags()
-	states := f.StringSlice("state", nil, "only these states: "+strings.Join(stateNames(), ", "))
-	f.StringSliceVar(&q.Types, "type", nil, "only these types")
-	f.StringSliceVar(&q.Tiers, "tier", nil, "only these tiers")
-	f.StringSliceVar(&q.Labels, "label", nil, "only those with all of these labels")
+	states := list(f, "state", "only these states: "+strings.Join(stateNames(), ", "))
+	listVar(f, &q.Types, "type", "only these types")
+	listVar(f, &q.Tiers, "tier", "only these tiers")
+	listVar(f, &q.Labels, "label", "only those with all of these labels")
 	f.StringVar(&q.Text, "text", "", "only those with this text in id, type or payload")
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(stateNames(), cobra.ShellCompDirectiveNoFileComp))
 	return states

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"strings"
 
 	"beeyard"
 	"beeyard/internal/strict"
@@ -82,22 +81,23 @@ func metadata(text string) (map[string]json.RawMessage, error) {
 func (p *program) addRunNew(parent *cobra.Command) {
 	var c checkpointFlags
 	cmd := &cobra.Command{
-		Use: "new ID|PATH", Short: "Make a run",
-		Long:    "Makes a run under the root, or at a path (with a slash), with its checkpoint.",
-		Example: "  beeyard run new audit --next-step 'enqueue a task for each repository'",
+		Use: "new ID", Short: "Make a run",
+		Long:    "Makes a run with its checkpoint, under the root or in the folder of --at.",
+		Example: "  beeyard run new audit --next-step 'enqueue a task for each repository'\n  beeyard run new audit --at ./work/audit",
 		Args:    args(1, 1), ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	c.add(cmd, "Initialized")
+	folder := cmd.Flags().String("at", "", "the run's own folder, anywhere")
 	cmd.RunE = func(cmd *cobra.Command, argv []string) error {
 		check, err := c.checkpoint()
 		if err != nil {
 			return err
 		}
-		run, err := p.newRun(cmd.Context(), argv[0], check)
+		run, err := p.newRun(cmd.Context(), argv[0], *folder, check)
 		if err != nil {
 			return err
 		}
-		out := map[string]string{"run_id": run.ID(), "location": run.Location()}
+		out := map[string]string{"run_id": argv[0], "location": run.Location()}
 		if err := run.Close(); err != nil {
 			return err
 		}
@@ -109,16 +109,18 @@ func (p *program) addRunNew(parent *cobra.Command) {
 	parent.AddCommand(cmd)
 }
 
-// newRun makes a run at a path, or by its id under the root.
-func (p *program) newRun(ctx context.Context, name string, c beeyard.Checkpoint) (beeyard.Run, error) {
-	if strings.ContainsRune(name, filepath.Separator) && !strings.Contains(name, "://") {
-		if err := beeyard.CheckID("run", filepath.Base(name)); err != nil {
-			return nil, err
-		}
-		path, err := filepath.Abs(name)
+// newRun makes a run under the root, or in the folder that was named. An id is
+// never taken for a path: it may come from somebody else.
+func (p *program) newRun(ctx context.Context, id, folder string, c beeyard.Checkpoint) (beeyard.Run, error) {
+	if err := beeyard.CheckID("run", id); err != nil {
+		return nil, err
+	}
+	if folder != "" {
+		path, err := filepath.Abs(folder)
 		if err != nil {
-			return nil, fmt.Errorf("resolve %s: %w", name, err)
+			return nil, fmt.Errorf("resolve %s: %w", folder, err)
 		}
+		c.RunID = id
 		return open.CreateDir(ctx, path, c, open.Options{Warn: p.warn, Clock: p.clock})
 	}
 	root, err := p.rootPath()
@@ -129,7 +131,7 @@ func (p *program) newRun(ctx context.Context, name string, c beeyard.Checkpoint)
 	if err != nil {
 		return nil, err
 	}
-	run, err := s.CreateRun(ctx, name, c)
+	run, err := s.CreateRun(ctx, id, c)
 	return run, errors.Join(err, s.Close())
 }
 

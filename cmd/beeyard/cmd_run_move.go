@@ -138,15 +138,24 @@ func namedWrite(op, file string, err error) error {
 
 func (p *program) addRunImport(parent *cobra.Command) {
 	cmd := &cobra.Command{
-		Use: "import FILE RUN", Short: "Make a run from an export",
+		Use: "import FILE (NAME | --at FOLDER)", Short: "Make a run from an export",
 		Long: `Makes a run from what beeyard run export or archive wrote, plain or gzipped; - is
-stdin. RUN is a new id under the root, or a path. Nothing is to be seen of the
-run before every digest has been proven. It can be killed and begun again.`,
+stdin. NAME is its folder under the root; its id stays. Nothing is to be seen of
+the run before every digest has been proven. It can be killed and begun again.`,
 		Example: "  beeyard run import audit.tar.gz audit",
-		Args:    args(2, 2),
+		Args:    args(1, 2),
 	}
+	folder := cmd.Flags().String("at", "", "the run's own folder, anywhere")
 	cmd.RunE = func(cmd *cobra.Command, argv []string) error {
-		path, err := p.newRunPath(argv[1])
+		if (*folder == "") == (len(argv) < 2) {
+			return usageText(cmd, "it needs either NAME or --at FOLDER")
+		}
+		path, err := *folder, error(nil)
+		if path != "" {
+			path, err = filepath.Abs(path)
+		} else {
+			path, err = p.newRunPath(argv[1])
+		}
 		if err != nil {
 			return err
 		}
@@ -175,12 +184,6 @@ run before every digest has been proven. It can be killed and begun again.`,
 
 // newRunPath is where a run of that name is to be made.
 func (p *program) newRunPath(name string) (string, error) {
-	if strings.ContainsRune(name, filepath.Separator) {
-		if err := beeyard.CheckID("run", filepath.Base(name)); err != nil {
-			return "", err
-		}
-		return filepath.Abs(name)
-	}
 	if err := beeyard.CheckID("run", name); err != nil {
 		return "", err
 	}

@@ -157,7 +157,7 @@ Their ids stay used, and who depends on a task that was done is not held up.
 	}
 	f := cmd.Flags()
 	f.DurationVar(&o.OlderThan, "older-than", 0, "only those that ended so long ago")
-	states := f.StringSlice("state", nil, "done (default), failed, canceled")
+	states := list(f, "state", "done (default), failed, canceled")
 	f.BoolVar(&o.Delete, "delete", false, "remove the bodies, keep the ids")
 	f.BoolVar(&o.DryRun, "dry-run", false, "only say what would be pruned")
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]string{"done", "failed", "canceled"}, cobra.ShellCompDirectiveNoFileComp))

@@ -29,9 +29,9 @@ than the stale limit (300s), or the task is given to somebody else.`,
 	f := cmd.Flags()
 	f.String("worker-id", "", "who claims (default <host>-<pid>)")
 	var filter beeyard.Filter
-	f.StringSliceVar(&filter.Types, "type", nil, "only tasks of these types")
-	f.StringSliceVar(&filter.Tiers, "tier", nil, "only tasks of these tiers")
-	f.StringSliceVar(&filter.Labels, "label", nil, "only tasks with all of these labels")
+	listVar(f, &filter.Types, "type", "only tasks of these types")
+	listVar(f, &filter.Tiers, "tier", "only tasks of these tiers")
+	listVar(f, &filter.Labels, "label", "only tasks with all of these labels")
 	f.BoolVar(&filter.Strict, "strict-order", false, "read every pending task, so that the order is exact")
 	f.Duration("stale-after", 300*time.Second, "the limit that reapers use in this run")
 	wait := f.Duration("wait", 0, "wait until there is one; --wait=5m: at most so long (then exit 8)")
