@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -133,5 +134,94 @@ func TestPickOncePromotes(t *testing.T) {
 	}
 	if got := pickOnceID(t, r, beeyard.Filter{}); got != "" {
 		t.Errorf("took %q, and nothing is due", got)
+	}
+}
+
+// A task that ended, lost its marker and is retried has it again.
+func TestPickMarkedAfterRetry(t *testing.T) {
+	r := pickRun(t)
+	ctx := pickContext(t)
+	_, err := r.Enqueue(ctx, []*beeyard.Task{pickTask(1, pickPriority(3)), pickTask(2)}, beeyard.EnqueueOptions{})
+	pickMust(t, err)
+	w, err := r.Attach(ctx, beeyard.WorkerSpec{ID: "w1"})
+	pickMust(t, err)
+	defer func() { pickMust(t, w.Close(ctx)) }()
+	c, err := w.Claim(ctx, beeyard.Filter{})
+	pickMust(t, err)
+	if c == nil || c.Task.ID != "task-000001" {
+		t.Fatalf("claimed %+v", c)
+	}
+	_, err = w.Settle(ctx, c.Ref(), beeyard.Settlement{Outcome: beeyard.OutcomeFailed, Final: true})
+	pickMust(t, err)
+	d, err := r.priorityDir(false)
+	pickMust(t, err)
+	pickMust(t, r.unmark(d, []string{"task-000001", "task-000002"}))
+	if there, err := d.Exists("task-000001"); err != nil || there {
+		t.Fatalf("the marker outlived the task: %v", err)
+	}
+	pickMust(t, r.Retry(ctx, "task-000001", beeyard.RetryOptions{}))
+	if there, err := d.Exists("task-000001"); err != nil || !there {
+		t.Errorf("a retried task has no marker: %v", err)
+	}
+}
+
+// The order among the slots and processes of a whole run: each claim of each
+// process is the best that is left, and none is claimed twice.
+func TestPickManyProcesses(t *testing.T) {
+	r := pickRun(t)
+	ctx := pickContext(t)
+	const n = 120
+	var tasks []*beeyard.Task
+	for i := range n {
+		tasks = append(tasks, pickTask(i, pickPriority(i%4)))
+	}
+	pickPut(t, r, dirPending, tasks...)
+	want := pickSort(tasks)
+	place := map[string]int{}
+	for i, id := range want {
+		place[id] = i
+	}
+	var mu sync.Mutex
+	taken := map[string]int{}
+	var wg sync.WaitGroup
+	for k := range 4 {
+		other := pickAgain(t, r)
+		w, err := other.Attach(ctx, beeyard.WorkerSpec{ID: fmt.Sprintf("w%d", k)})
+		pickMust(t, err)
+		wg.Go(func() {
+			defer func() {
+				if err := w.Close(ctx); err != nil {
+					t.Error(err)
+				}
+			}()
+			last := -1
+			for {
+				c, err := w.Claim(ctx, beeyard.Filter{})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if c == nil {
+					return
+				}
+				mu.Lock()
+				taken[c.Task.ID]++
+				mu.Unlock()
+				if at := place[c.Task.ID]; at < last {
+					t.Errorf("%s was claimed after %s", c.Task.ID, want[last])
+				} else {
+					last = at
+				}
+				if _, err := w.Settle(ctx, c.Ref(), beeyard.Settlement{Outcome: beeyard.OutcomeDone}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for _, id := range want {
+		if taken[id] != 1 {
+			t.Errorf("%s was claimed %d times", id, taken[id])
+		}
 	}
 }

@@ -108,3 +108,13 @@ func TestPromoteFromManySides(t *testing.T) {
 		t.Errorf("promoted %d times, want %d", total, n)
 	}
 }
+
+// What was listed as due may be another file by now: the one that is there decides.
+func TestPromoteReadsAgain(t *testing.T) {
+	r := pickRun(t)
+	pickPut(t, r, dirHeld, pickTask(1, func(t *beeyard.Task) { t.Ext.Hold = &beeyard.Hold{} }), pickTask(2, pickNotBefore(time.Now().Add(time.Hour))), pickTask(3))
+	moved, err := r.promote(pickContext(t), []string{"task-000001", "task-000002", "task-000003", "task-000004"})
+	if err != nil || !slices.Equal(moved, []string{"task-000003"}) {
+		t.Errorf("promoted %v, %v", moved, err)
+	}
+}

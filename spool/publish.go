@@ -15,6 +15,13 @@ func (r *Run) publish(ctx context.Context, p *pass) error {
 	if target == nil {
 		return fmt.Errorf("%w: record of %s has no target", beeyard.ErrCorrupt, beeyard.Quote(p.id))
 	}
+	if p.next.Ext.Priority > 0 && !p.next.Ext.Target.Ended() {
+		// Its marker went when it ended. A claim that overlooks it for want of one
+		// is out of order, no more: that must not keep the record from its place.
+		if err := r.markPriority(p.id); err != nil {
+			r.note("%v", err)
+		}
+	}
 	err := p.dir.RenameExcl(rec, target, name)
 	switch {
 	case err == nil:
