@@ -12,9 +12,12 @@ import (
 type liveClaim struct {
 	claim  *beeyard.Claim
 	dir    *claimDir
-	synced bool     // D was fsynced since: a crash of the machine finds the claim
-	stuck  *pass    // decided, but publishing failed
-	extras []string // names in D that the end of the claim removes
+	synced bool  // D was fsynced since: a crash of the machine finds the claim
+	stuck  *pass // decided, but publishing failed
+	// What the handler left, once listed.
+	listed   bool
+	artifact bool     // x~artifact is there
+	extras   []string // names in D that the end of the claim removes
 }
 
 // errNotWon: another has it, or it is gone, or it was no task. Look for the next.

@@ -136,7 +136,9 @@ func (g *reaping) decided(ctx context.Context, name string, dir durable.Dir, tak
 		return ignoreMissing(err)
 	}
 	age := g.now.Sub(info.ChangeTime)
-	if age < decidedGrace && l.State != lifeDead {
+	// A single command is done with it in an instant, and helping it is harmless.
+	single := l.State == lifeUnknown && l.Beat.Kind == beeyard.KindSingle
+	if age < decidedGrace && l.State != lifeDead && !single {
 		return nil
 	}
 	id, _, _ := parseEntry(taken)

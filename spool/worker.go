@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -306,10 +307,36 @@ func (w *worker) Log(ctx context.Context, c *beeyard.Claim) (beeyard.LogFile, er
 	return w.run.openLog(ctx, c)
 }
 
+// left lists once what the handler left in D: its end asks three times, and
+// most handlers leave nothing.
+func (w *worker) left(c *beeyard.Claim) (*liveClaim, error) {
+	lc, err := w.claimed(c)
+	if err != nil || lc.listed {
+		return lc, err
+	}
+	lc.extras, lc.artifact = nil, false
+	err = lc.dir.dir.Each(func(e durable.Entry) bool {
+		id, tag, _ := parseEntry(e.Name)
+		switch {
+		case id != c.Task.ID:
+		case tag == tagArtifact:
+			lc.artifact = true
+		case tag == tagNext, tag == tagResult, tag == tagCancel:
+			lc.extras = append(lc.extras, e.Name)
+		}
+		return true
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list claim directory: %w", err)
+	}
+	lc.listed = true
+	return lc, nil
+}
+
 // StagedArtifact measures and flushes what the handler left.
 func (w *worker) StagedArtifact(_ context.Context, c *beeyard.Claim) (*beeyard.Artifact, error) {
-	lc, err := w.claimed(c)
-	if err != nil {
+	lc, err := w.left(c)
+	if err != nil || !lc.artifact {
 		return nil, err
 	}
 	return w.run.stagedArtifact(lc.dir.dir, c.Task.ID)
@@ -317,21 +344,17 @@ func (w *worker) StagedArtifact(_ context.Context, c *beeyard.Claim) (*beeyard.A
 
 // Result reads what the handler left at ResultPath.
 func (w *worker) Result(_ context.Context, c *beeyard.Claim) (*beeyard.Result, error) {
-	lc, err := w.claimed(c)
-	if err != nil {
+	lc, err := w.left(c)
+	if err != nil || !slices.Contains(lc.extras, tagged(c.Task.ID, tagResult, "")) {
 		return nil, err
 	}
 	return w.run.handlerResult(lc.dir.dir, c.Task.ID)
 }
 
-// FollowUps reads what was enqueued under the claim while it ran. It is the
-// one look into D at the end of a claim, so it notes what the end must remove.
+// FollowUps reads what was enqueued under the claim while it ran.
 func (w *worker) FollowUps(_ context.Context, c *beeyard.Claim) ([]*beeyard.Task, error) {
-	lc, err := w.claimed(c)
-	if err != nil {
-		return nil, err
-	}
-	if lc.extras, err = extrasOf(lc.dir.dir, c.Task.ID); err != nil || len(lc.extras) == 0 {
+	lc, err := w.left(c)
+	if err != nil || !slices.ContainsFunc(lc.extras, func(n string) bool { _, tag, _ := parseEntry(n); return tag == tagNext }) {
 		return nil, err
 	}
 	tasks, _, err := w.run.readFollowUps(lc.dir.dir, c.Task.ID)
