@@ -54,7 +54,7 @@ func TestStalenessMustBeProven(t *testing.T) {
 		{"2026-07-02T12:00:00Z", "\"soon\"", "2026-07-02T12:59:59Z", Locked},
 		{"2026-07-02T12:00:00Z", "\"soon\"", "2026-07-02T13:00:01Z", StaleReclaimed},
 		{"2026-07-02T12:00:00Z", "0.5", "2026-07-02T12:00:31Z", StaleReclaimed},
-		{"2026-07-02T12:00:00Z", "1e300", "2030-01-01T00:00:00Z", Locked},
+		{"2026-07-02T12:00:00Z", "1.0e300", "2030-01-01T00:00:00Z", Locked},
 		{"2030-01-01T00:00:00Z", "60", "2026-07-02T12:00:00Z", Locked}, // a clock ahead
 	} {
 		text := "schema_version: 1\nlease:\n  writer: \"other\"\n  timestamp: \"" + c.timestamp + "\"\n  ttl_minutes: " + c.ttl + "\n"
