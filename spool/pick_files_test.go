@@ -247,3 +247,42 @@ func TestPickSickDisk(t *testing.T) {
 	}
 	pickMust(t, p.close())
 }
+
+// A list is read once and kept: what a claim costs does not grow with it,
+// whether events come or not.
+func TestPickCostsAreFlat(t *testing.T) {
+	for _, deaf := range []bool{false, true} {
+		for _, n := range []int{200, 4000} {
+			base := pickRun(t)
+			pickFill(t, base, dirPending, n)
+			var count *durable.Counter
+			r, err := Open(base.path, Options{Wrap: func(d durable.Dir) durable.Dir {
+				d, count = durable.Counting(d)
+				return d
+			}}, base.clk)
+			pickMust(t, err)
+			p := r.newPicker()
+			if deaf {
+				pickDeafen(t, p)
+			}
+			count.Reset()
+			for range n {
+				if pickNext(t, p, beeyard.Filter{}) == "" {
+					t.Fatal("a task is missing")
+				}
+			}
+			if reads := count.Of(durable.OpReadFile); reads > n+n/10+10 {
+				t.Errorf("deaf %v: %d tasks cost %d reads", deaf, n, reads)
+			}
+			// Without events a small folder is listed for each: that costs less than a claim.
+			if lists := count.Of(durable.OpEach); lists > 20+n/20 && (n > 1000 || !deaf) {
+				t.Errorf("deaf %v: %d tasks cost %d listings", deaf, n, lists)
+			}
+			if all := count.Of(durable.OpReadFile, durable.OpEach, durable.OpStat, durable.OpExists, durable.OpInfo, durable.OpOpen); all > 8*n {
+				t.Errorf("deaf %v: %d tasks cost %d calls", deaf, n, all)
+			}
+			pickMust(t, p.close())
+			pickMust(t, r.Close())
+		}
+	}
+}

@@ -44,8 +44,9 @@ func (s *stamp) listing(dir durable.Dir, now time.Duration) error {
 	return nil
 }
 
-// gate bounds what a costly look may take of the time: a twentieth. Cheap ones
-// pass always, so that small runs are looked at exactly.
+// gate bounds what looks may take of the time: a twentieth. Cheap ones pass
+// always, so that small runs are looked at exactly; between two claims that both
+// succeed (busy) only those that cost less than a claim does.
 type gate struct {
 	ran  bool
 	last time.Duration // when it ended
@@ -54,11 +55,16 @@ type gate struct {
 
 const (
 	gateCheap = 2 * time.Millisecond
+	gateBusy  = 100 * time.Microsecond
 	gateShare = 20
 )
 
-func (g *gate) open(now time.Duration) bool {
-	return !g.ran || g.cost < gateCheap || now-g.last >= gateShare*g.cost
+func (g *gate) open(now time.Duration, dry bool) bool {
+	cheap := gateBusy
+	if dry {
+		cheap = gateCheap
+	}
+	return !g.ran || g.cost < cheap || now-g.last >= gateShare*g.cost
 }
 
 func (g *gate) ended(began, now time.Duration) {

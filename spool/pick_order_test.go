@@ -3,6 +3,7 @@ package spool
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -132,6 +133,21 @@ func TestPickOnceOrderExact(t *testing.T) {
 		}
 		if got := pickOnceID(t, r, beeyard.Filter{}); got != "" {
 			rt.Fatalf("claimed %q of nothing", got)
+		}
+	})
+}
+
+// The quick reading of a listed name is the one that the rest of the package has.
+func TestPickNames(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.StringMatching(`(\.|[a-z./é\x00-\x1f\x7f-\x9f\xff]|long){0,6}`).Draw(t, "id")
+		name = strings.ReplaceAll(name, "long", strings.Repeat("x", 100)) + rapid.SampledFrom([]string{"", ".json", ".jso", "json"}).Draw(t, "end")
+		if strings.ContainsAny(name, "/\x00") {
+			return // no name of a file
+		}
+		want, ok := taskIDOf(name)
+		if got, also := idOfName([]byte(name)); ok != also || ok && string(got) != want {
+			t.Fatalf("%q is %q, %v; want %q, %v", name, got, also, want, ok)
 		}
 	})
 }

@@ -96,13 +96,13 @@ func (r *Run) unmark(d durable.Dir, ids []string) error {
 // lookMarked looks at the markers when their folder changed: another process's
 // task of a higher priority is seen at once, also before the event of its own
 // name comes.
-func (p *picker) lookMarked(ctx context.Context) error {
+func (p *picker) lookMarked(ctx context.Context, dry bool) error {
 	d, err := p.r.priorityDir(false)
 	if err != nil || d == nil {
 		return err
 	}
 	began := clock.Elapsed(p.r.clk)
-	if !p.marksGo.open(began) {
+	if !p.marksGo.open(began, dry) {
 		return nil
 	}
 	if same, err := p.marksAt.unchanged(p.r, d); err != nil || same {

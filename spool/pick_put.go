@@ -203,7 +203,7 @@ func (p *picker) askDone(ctx context.Context, dry, unheard bool) error {
 	began := clock.Elapsed(p.r.clk)
 	switch {
 	case p.polled:
-	case !p.doneGo.open(began):
+	case !p.doneGo.open(began, dry):
 		return nil
 	case unheard || dry || !p.hearing():
 		if same, err := p.doneAt.unchanged(p.r, p.r.done); err != nil || same && !unheard {

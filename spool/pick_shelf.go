@@ -46,7 +46,7 @@ func (p *picker) catchUp(ctx context.Context, dry bool) (err error) {
 			return err
 		}
 	}
-	if err := p.lookMarked(ctx); err != nil {
+	if err := p.lookMarked(ctx, dry); err != nil {
 		return err
 	}
 	for id := range h.ids[beeyard.PlaceDone] {
@@ -84,7 +84,7 @@ func (p *picker) mustList(s *shelf, dry bool) (bool, error) {
 	switch {
 	case !s.gate.ran:
 		return true, nil
-	case !s.gate.open(now) && !p.polled:
+	case !s.gate.open(now, dry) && !p.polled:
 		return false, nil
 	case s.all:
 		return true, nil
