@@ -117,7 +117,7 @@ func verifyFile(ctx context.Context, dir durable.Dir, name string, out *ArchiveR
 	if err != nil {
 		return fmt.Errorf("open archive: %w", err)
 	}
-	defer f.Close()
+	defer closeRead(f)
 	n, err := VerifyExport(ctx, f)
 	if err == nil && n != out.Files {
 		err = beeyard.Because(beeyard.ErrCorrupt, fmt.Sprintf("the archive has %d files and not %d", n, out.Files))
@@ -191,7 +191,7 @@ func (r *Run) remove(ctx context.Context, before [2]signature, out *ArchiveRepor
 	if err != nil {
 		return fmt.Errorf("open the run's parent folder: %w", err)
 	}
-	defer parent.Close()
+	defer closeRead(parent)
 	gone := "." + filepath.Base(r.path) + ".archived-" + nonce(recordNonce)
 	if err := parent.Rename(filepath.Base(r.path), parent, gone); err != nil {
 		return fmt.Errorf("take run away: %w", err)

@@ -158,7 +158,7 @@ func (x *exporter) claimerGone(ctx context.Context, s *sighting) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("open claim directory: %w", err)
 	}
-	defer dir.Close()
+	defer closeRead(dir)
 	l, err := x.r.liveness(ctx, s.claim, dir)
 	if err != nil {
 		return false, fmt.Errorf("look at claimer: %w", err)

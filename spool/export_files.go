@@ -23,7 +23,7 @@ func (x *exporter) top(ctx context.Context) error {
 		case fileQueueLock, fileStatusLock, exportFirst, exportLast:
 			return false
 		}
-		return !(e.Type.IsDir() && knownFolder[e.Name])
+		return !e.Type.IsDir() || !knownFolder[e.Name]
 	})
 }
 
@@ -107,7 +107,7 @@ func (x *exporter) stream(dir durable.Dir, name, as string) error {
 	case err != nil:
 		return fmt.Errorf("open %s: %w", as, err)
 	}
-	defer f.Close()
+	defer closeRead(f)
 	info, err := f.Stat()
 	if err != nil {
 		return fmt.Errorf("look at %s: %w", as, err)

@@ -176,6 +176,57 @@ func TestImportRefusesDamage(t *testing.T) {
 	try("another tar", exportTar(t, "x/y", "z"))
 }
 
+// exportRepack writes the stream anew with its entries as change has them.
+func exportRepack(t *testing.T, stream []byte, change func(entries []*tar.Header) []*tar.Header) []byte {
+	t.Helper()
+	var all []*tar.Header
+	content := map[*tar.Header][]byte{}
+	tr := tar.NewReader(bytes.NewReader(stream))
+	for {
+		h, err := tr.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		viewMust(t, err)
+		all = append(all, h)
+		content[h], err = io.ReadAll(tr)
+		viewMust(t, err)
+	}
+	var b bytes.Buffer
+	tw := tar.NewWriter(&b)
+	for _, h := range change(all) {
+		viewMust(t, tw.WriteHeader(h))
+		_, err := tw.Write(content[h])
+		viewMust(t, err)
+	}
+	viewMust(t, tw.Close())
+	return b.Bytes()
+}
+
+// Entries that are each whole do not make a whole stream.
+func TestImportRefusesMissingAndDoubledFiles(t *testing.T) {
+	r := exportRun(t)
+	stream, rep := exportBytes(t, r, ExportOptions{})
+	for name, change := range map[string]func([]*tar.Header) []*tar.Header{
+		"one left out":   func(e []*tar.Header) []*tar.Header { return slices.Delete(e, 5, 6) },
+		"one twice":      func(e []*tar.Header) []*tar.Header { return slices.Insert(e, 5, e[5]) },
+		"two exchanged":  func(e []*tar.Header) []*tar.Header { e[5], e[6] = e[6], e[5]; return e },
+		"no first entry": func(e []*tar.Header) []*tar.Header { return e[1:] },
+		"no last entry":  func(e []*tar.Header) []*tar.Header { return e[:len(e)-1] },
+		"two first":      func(e []*tar.Header) []*tar.Header { return slices.Insert(e, 1, e[0]) },
+		"one renamed":    func(e []*tar.Header) []*tar.Header { e[5].Name += "x"; return e },
+	} {
+		_, err := Import(viewContext(t), bytes.NewReader(exportRepack(t, stream, change)), filepath.Join(t.TempDir(), "copy"), ImportOptions{})
+		if !errors.Is(err, beeyard.ErrCorrupt) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	same := exportRepack(t, stream, func(e []*tar.Header) []*tar.Header { return e })
+	if im, err := Import(viewContext(t), bytes.NewReader(same), filepath.Join(t.TempDir(), "copy"), ImportOptions{}); err != nil || im.Files != rep.Files {
+		t.Errorf("unchanged: %+v, %v", im, err)
+	}
+}
+
 // exportTar makes an archive of one file in the format, or whatever name says.
 func exportTar(t *testing.T, name, content string) []byte {
 	t.Helper()

@@ -78,7 +78,7 @@ func (s *Root) look(ctx context.Context, in durable.Dir, name, rel string, deepe
 	if err != nil {
 		return true, nil //nolint:nilerr // gone, a file by now, or closed to us: no run that we could list
 	}
-	defer d.Close()
+	defer closeRead(d)
 	yes, err := isRun(d)
 	switch {
 	case errors.Is(err, fs.ErrPermission):

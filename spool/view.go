@@ -107,7 +107,7 @@ func (r *Run) viewOf(ctx context.Context, id string, f *found, j *judge) (*beeya
 		if err != nil {
 			return nil, fmt.Errorf("open claim directory: %w", err)
 		}
-		defer d.Close()
+		defer closeRead(d)
 		if v.Claim, err = r.claimInfo(ctx, f, id, d); err != nil {
 			return nil, err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"time"
 
@@ -30,8 +31,11 @@ func (r *Run) dirOf(s *sighting) (dir durable.Dir, release func(), err error) {
 	if err != nil {
 		return nil, func() {}, err
 	}
-	return d, func() { _ = d.Close() }, nil // only read through: nothing is lost by a failed close
+	return d, func() { closeRead(d) }, nil
 }
+
+// closeRead closes what was only read through: nothing is lost if that fails.
+func closeRead(c io.Closer) { _ = c.Close() }
 
 // created is when the task was made; false when that cannot be read.
 func (b *sightedBody) created() (time.Time, bool) {

@@ -65,7 +65,7 @@ func (r *Run) endOf(id string) (beeyard.State, error) {
 		return "", nil
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, durable.ErrNotRegular), errors.Is(err, durable.ErrTooLarge):
 		// It cannot be read; it has ended in failed/ all the same.
-		data, err = nil, nil
+		data = nil
 	case err != nil:
 		return "", fmt.Errorf("read task: %w", err)
 	}

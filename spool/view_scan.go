@@ -227,7 +227,7 @@ func (r *Run) stillThere(s *sighting) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("open claim directory: %w", err)
 	}
-	defer d.Close()
+	defer closeRead(d)
 	return d.Exists(s.name())
 }
 
