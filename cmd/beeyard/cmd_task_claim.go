@@ -13,18 +13,47 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// forever is --wait without a time.
-const forever = time.Duration(1<<63 - 1)
+// waitFlag is --wait, with or without a time.
+type waitFlag struct {
+	on   bool
+	most time.Duration // 0: no limit
+}
+
+const forever = "forever"
+
+func (w *waitFlag) Set(s string) error {
+	w.on, w.most = true, 0
+	if s == forever {
+		return nil
+	}
+	if err := parseWait(s, &w.most); err != nil {
+		return err
+	}
+	w.on = w.most > 0
+	return nil
+}
+
+func (w *waitFlag) String() string {
+	switch {
+	case !w.on:
+		return ""
+	case w.most == 0:
+		return forever
+	}
+	return w.most.String()
+}
+
+func (w *waitFlag) Type() string { return "duration" }
 
 func (p *program) addClaim(root *cobra.Command) {
 	cmd := &cobra.Command{
-		Use: "claim", Short: "Take the next ready task and print it", GroupID: groupTasks,
+		Use: "claim [--wait [DURATION]]", Short: "Take the next ready task and print it", GroupID: groupTasks,
 		Long: `Takes the best ready task and prints its JSON with a token: the proof of the
 right to do it, needed to settle it. Nothing to take: exit 0 and no output (null
 with --json). The claim lives while it beats: run beeyard heartbeat more often
 than the stale limit (300s), or the task is given to somebody else.`,
 		Example: "  beeyard claim --worker-id w1 --type audit > task.json\n  beeyard complete --task ID --token TOKEN --success --artifact report.md",
-		Args:    args(0, 0),
+		Args:    args(0, 1),
 	}
 	f := cmd.Flags()
 	f.String("worker-id", "", "who claims (default <host>-<pid>)")
@@ -34,10 +63,20 @@ than the stale limit (300s), or the task is given to somebody else.`,
 	listVar(f, &filter.Labels, "label", "only tasks with all of these labels")
 	f.BoolVar(&filter.Strict, "strict-order", false, "read every pending task, so that the order is exact")
 	f.Duration("stale-after", 300*time.Second, "the limit that reapers use in this run")
-	wait := f.Duration("wait", 0, "wait until there is one; --wait=5m: at most so long (then exit 8)")
-	f.Lookup("wait").NoOptDefVal = forever.String()
+	var wait waitFlag
+	f.Var(&wait, "wait", "wait until there is one; --wait=5m: at most so long (then exit 8)")
+	f.Lookup("wait").NoOptDefVal = forever
 	exitEmpty := f.Bool("exit-empty", false, "exit 3 when there is nothing; with --wait: when nothing can come of itself")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+	cmd.RunE = func(cmd *cobra.Command, argv []string) error {
+		if len(argv) > 0 {
+			// A flag whose value may be missing takes none after a space.
+			if !wait.on || wait.most > 0 {
+				return args(0, 0)(cmd, argv)
+			}
+			if err := wait.Set(argv[0]); err != nil {
+				return usage(cmd, err)
+			}
+		}
 		c, err := p.conf()
 		if err != nil {
 			return err
@@ -57,7 +96,7 @@ than the stale limit (300s), or the task is given to somebody else.`,
 			return err
 		}
 		defer run.Close()
-		claim, err := p.claim(cmd.Context(), run, spec, filter, *wait, *exitEmpty)
+		claim, err := p.claim(cmd.Context(), run, spec, filter, wait, *exitEmpty)
 		if err != nil {
 			return err
 		}
@@ -82,14 +121,14 @@ than the stale limit (300s), or the task is given to somebody else.`,
 }
 
 // claim takes one task, waiting for it if asked to. nil when there is none.
-func (p *program) claim(ctx context.Context, run beeyard.Run, spec beeyard.WorkerSpec, f beeyard.Filter, wait time.Duration, exitEmpty bool) (*beeyard.Claim, error) {
-	if wait > 0 && wait < forever {
+func (p *program) claim(ctx context.Context, run beeyard.Run, spec beeyard.WorkerSpec, f beeyard.Filter, wait waitFlag, exitEmpty bool) (*beeyard.Claim, error) {
+	if wait.most > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, wait, beeyard.Because(beeyard.ErrTimeout, "nothing came within "+wait.String()))
+		ctx, cancel = context.WithTimeoutCause(ctx, wait.most, beeyard.Because(beeyard.ErrTimeout, "nothing came within "+wait.most.String()))
 		defer cancel()
 	}
 	var changed <-chan struct{}
-	if wait > 0 {
+	if wait.on {
 		var err error
 		if changed, err = run.Changed(ctx); err != nil {
 			return nil, err

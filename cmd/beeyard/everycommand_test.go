@@ -164,6 +164,9 @@ func tryDoor(t *testing.T, first yard, exported, name string, d door) {
 			return
 		}
 		checkJSON(t, what, a, stream)
+		if what == "ok" {
+			checkDocumented(t, name, a.stdout)
+		}
 	}
 	try("ok", d.ok, d.okExit, d.stream, nil)
 	if d.missing != "" {

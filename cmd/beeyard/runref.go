@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,34 +17,26 @@ import (
 // rootPath is the folder that holds the runs: --root, BEEYARD_ROOT, a file,
 // the nearest .swarm/ upward, ~/.swarm.
 func (p *program) rootPath() (string, error) {
-	if p.rootDir != "" {
-		return filepath.Abs(p.rootDir)
-	}
-	c, err := p.conf()
-	if err != nil {
-		return "", err
-	}
-	if v := c.get("root", nil); v.text != "" {
-		return filepath.Abs(v.text)
+	named := p.rootDir
+	if named == "" {
+		c, err := p.conf()
+		if err != nil {
+			return "", err
+		}
+		named = c.get("root", nil).text
 	}
 	dir, err := os.Getwd()
 	if err != nil {
+		return "", fmt.Errorf("find the current folder: %w", err)
+	}
+	r, err := spool.ChooseRoot(spool.RootChoice{Explicit: named, Dir: dir, Home: p.env("HOME")})
+	if err != nil {
 		return "", err
 	}
-	for d := dir; ; d = filepath.Dir(d) {
-		if s := filepath.Join(d, ".swarm"); durable.IsFolder(s) {
-			return s, nil
-		}
-		if d == filepath.Dir(d) {
-			break
-		}
+	if r.Note != "" {
+		p.notef("%s", r.Note)
 	}
-	home := p.env("HOME")
-	if home == "" {
-		return "", &beeyard.Error{Op: "find root", Err: beeyard.Because(beeyard.ErrNotFound, "there is no .swarm/ upward and HOME is not set"),
-			Hint: "name one with --root"}
-	}
-	return filepath.Join(home, ".swarm"), nil
+	return r.Path, nil
 }
 
 // runName is the run that was named: an argument, --run, BEEYARD_RUN, a file.
