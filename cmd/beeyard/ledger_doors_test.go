@@ -3,9 +3,12 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/spf13/pflag"
 )
 
 const doorSHA = "0123456789abcdef0123456789abcdef01234567"
@@ -124,4 +127,32 @@ func tryLedgerDoor(t *testing.T, name string, d ledgerDoor) {
 			c.bound = 300 * time.Millisecond
 		}
 	})
+}
+
+// TestLedgerDocsHaveEveryFlag: docs/ledger.md and the commands do not drift.
+func TestLedgerDocsHaveEveryFlag(t *testing.T) {
+	data, err := os.ReadFile("../../docs/ledger.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, flags := string(data), 0
+	for _, group := range commandTree().Commands() {
+		if group.Name() != "ledger" {
+			continue
+		}
+		for _, cmd := range group.Commands() {
+			if !strings.Contains(text, "`"+cmd.Name()) {
+				t.Errorf("docs/ledger.md does not have %s", cmd.CommandPath())
+			}
+			cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+				flags++
+				if f.Name != "help" && !regexp.MustCompile("--"+f.Name+"[^a-z-]").MatchString(text) {
+					t.Errorf("docs/ledger.md does not have --%s of %s", f.Name, cmd.CommandPath())
+				}
+			})
+		}
+	}
+	if flags < 25 {
+		t.Errorf("only %d flags were found", flags)
+	}
 }
