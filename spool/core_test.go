@@ -308,7 +308,7 @@ func TestGroupOfSettles(t *testing.T) {
 	}
 	g := w.(*worker).group
 	g.mu.Lock()
-	g.leading = true // as if one were at work: all that come now are one batch
+	g.leaders = groupLeaders // as if so many were at work: all that come now are one batch
 	g.mu.Unlock()
 	before := count.Syncs()
 	errs := make(chan error, n)
@@ -321,7 +321,7 @@ func TestGroupOfSettles(t *testing.T) {
 	for {
 		g.mu.Lock()
 		if len(g.waiting) == n {
-			close(g.waiting[0].lead)
+			g.handOver()
 			g.mu.Unlock()
 			break
 		}

@@ -11,68 +11,83 @@ import (
 )
 
 // group settles what arrives together under shared flushes (group commit).
-// There is no goroutine and no delay: who comes while another is at work joins
-// the next batch, and one of them leads it. Alone, a settle costs what it
-// costs without a group.
+// There is no goroutine and no delay. A few settles run side by side, since the
+// kernel itself groups flushes that wait together; who comes while that many are
+// at work joins the next batch, and one of them leads it. Alone, a settle costs
+// what it costs without a group.
 type group struct {
 	run *Run
 
 	mu      sync.Mutex
 	waiting []*member
-	leading bool
+	leaders int // batches under way
 }
 
 type member struct {
-	p    *pass
-	ctx  context.Context
-	err  error
-	done chan struct{}
-	lead chan struct{} // closed when this one is to lead the next batch
+	p     *pass
+	ctx   context.Context
+	err   error
+	done  chan struct{}
+	lead  chan struct{} // closed when this one is to lead batch
+	batch []*member
 }
 
-// groupMost bounds a batch, so that its first member does not wait for ever.
-const groupMost = 256
+const (
+	// groupLeaders is how many batches are under way at once: measured, flushes
+	// side by side gain up to about this many.
+	groupLeaders = 8
+	// groupMost bounds a batch, so that its first member does not wait for ever.
+	groupMost = 256
+)
 
 // settle takes p through record, decision and finish. Its answer comes when
 // everything that p's claim promises is durable. ctx does not interrupt a
 // batch under way: half a settle answered would be a settle unanswered.
 func (g *group) settle(ctx context.Context, p *pass) error {
-	m := &member{p: p, ctx: context.WithoutCancel(ctx), done: make(chan struct{}), lead: make(chan struct{})}
+	m := &member{p: p, ctx: context.WithoutCancel(ctx)}
+	batch := []*member{m}
 	g.mu.Lock()
-	g.waiting = append(g.waiting, m)
-	if g.leading {
+	if g.leaders < groupLeaders {
+		g.leaders++
+		g.mu.Unlock()
+	} else {
+		m.done, m.lead = make(chan struct{}), make(chan struct{})
+		g.waiting = append(g.waiting, m)
 		g.mu.Unlock()
 		select {
 		case <-m.done:
 			return m.err
 		case <-m.lead:
+			batch = m.batch
 		}
-	} else {
-		g.leading = true
-		g.mu.Unlock()
 	}
-	g.mu.Lock()
-	batch := g.waiting
-	if len(batch) > groupMost {
-		batch = batch[:groupMost:groupMost]
-	}
-	g.waiting = append([]*member(nil), g.waiting[len(batch):]...)
-	g.mu.Unlock()
 
 	g.commit(batch)
 
 	g.mu.Lock()
-	if len(g.waiting) > 0 {
-		close(g.waiting[0].lead)
-	} else {
-		g.leading = false
-	}
+	g.handOver()
 	g.mu.Unlock()
 	for _, b := range batch {
-		close(b.done)
+		if b != m {
+			close(b.done)
+		}
 	}
-	// The first of those who waited leads, and it is in its own batch.
 	return m.err
+}
+
+// handOver gives all that wait to the first of them; the caller holds the lock
+// and has ended its own batch. Taken off the list here, no second leader that
+// ends now can give them away again.
+func (g *group) handOver() {
+	if len(g.waiting) == 0 {
+		g.leaders--
+		return
+	}
+	n := min(len(g.waiting), groupMost)
+	next := g.waiting[0]
+	next.batch = g.waiting[:n:n]
+	g.waiting = append([]*member(nil), g.waiting[n:]...)
+	close(next.lead)
 }
 
 func (g *group) commit(batch []*member) {
