@@ -1,12 +1,8 @@
 package spool
 
 import (
-	"container/heap"
 	"context"
 	"slices"
-	"time"
-
-	"beeyard/internal/clock"
 )
 
 // takeIn adds what was read of a folder, in place of what was known under the
@@ -118,11 +114,6 @@ func (p *picker) put(c *candidate, where pickState, unmet []string) {
 	c.state = where
 }
 
-func (p *picker) putLater(c *candidate, wake time.Time) {
-	c.state, c.wake = pickLater, wake
-	heap.Push(&p.times, c)
-}
-
 // toLanes offers ready ones to every filter that takes them.
 func (p *picker) toLanes(list ...*candidate) {
 	if len(list) == 0 {
@@ -150,149 +141,6 @@ func (p *picker) forget(s *shelf, id string, c *candidate) {
 	}
 	c.state = pickGone
 	delete(s.known, id)
-}
-
-// sweepWaits rebuilds waits when most of it is of candidates that are gone.
-func (p *picker) sweepWaits() {
-	if p.orphans < 1024 {
-		return
-	}
-	p.orphans = 0
-	for id, list := range p.waits {
-		list = slices.DeleteFunc(list, func(c *candidate) bool { return c.state != pickBlocked })
-		if len(list) == 0 {
-			delete(p.waits, id)
-		} else {
-			p.waits[id] = list
-		}
-	}
-}
-
-// finished tells those who wait for id, if it is met indeed.
-func (p *picker) finished(ctx context.Context, id string) error {
-	if len(p.waits[id]) == 0 {
-		return nil
-	}
-	met, err := p.r.newDeps(ctx).met(id)
-	if err != nil || !met {
-		return err
-	}
-	return p.release(ctx, id)
-}
-
-func (p *picker) release(ctx context.Context, id string) error {
-	var free []*candidate
-	for _, c := range p.waits[id] {
-		if c.state != pickBlocked {
-			continue
-		}
-		if c.unmet--; c.unmet == 0 {
-			free = append(free, c)
-		}
-	}
-	delete(p.waits, id)
-	return p.putAll(ctx, free)
-}
-
-// askDone asks again for everything that is waited for, when done/ changed and
-// it may have gone unheard.
-func (p *picker) askDone(ctx context.Context, dry, unheard bool) error {
-	if len(p.waits) == 0 {
-		return nil
-	}
-	began := clock.Elapsed(p.r.clk)
-	switch {
-	case p.polled:
-	case !p.doneGo.open(began, dry):
-		return nil
-	case unheard || dry || !p.hearing():
-		if same, err := p.doneAt.unchanged(p.r, p.r.done); err != nil || same && !unheard {
-			return err
-		}
-	default:
-		return nil
-	}
-	if err := p.doneAt.listing(p.r.done, began); err != nil {
-		return err
-	}
-	deps := p.r.newDeps(ctx)
-	if err := deps.prime(func(yield func(string) bool) {
-		for id := range p.waits {
-			if !yield(id) {
-				return
-			}
-		}
-	}); err != nil {
-		return err
-	}
-	var met []string
-	for id := range p.waits {
-		ok, err := deps.met(id)
-		if err != nil {
-			return err
-		}
-		if ok {
-			met = append(met, id)
-		}
-	}
-	for _, id := range met {
-		if err := p.release(ctx, id); err != nil {
-			return err
-		}
-	}
-	p.doneGo.ended(began, clock.Elapsed(p.r.clk))
-	return nil
-}
-
-// awake deals with what came due: a held task is promoted, another looked at again.
-func (p *picker) awake(ctx context.Context) error {
-	now := p.r.clk.Now()
-	var promote []string
-	var again []*candidate
-	for c := p.firstWake(); c != nil && !c.wake.After(now); c = p.firstWake() {
-		heap.Pop(&p.times)
-		if c.held {
-			promote = append(promote, c.id)
-		} else {
-			again = append(again, c)
-		}
-	}
-	if err := p.putAll(ctx, again); err != nil {
-		return err
-	}
-	if len(promote) == 0 {
-		return nil
-	}
-	moved, err := p.r.promote(ctx, promote)
-	came := map[string]bool{}
-	for _, id := range moved {
-		came[id] = true
-		if c := p.held.known[id]; c != nil {
-			p.forget(p.held, id, c)
-		}
-	}
-	for _, id := range promote {
-		// What could not be promoted stays a while: another has its name, or it
-		// is another file by now, of which we hear.
-		if c := p.held.known[id]; c != nil {
-			p.putLater(c, now.Add(promoteAgain))
-		}
-	}
-	if err != nil {
-		return err
-	}
-	return p.look(ctx, p.pending, came)
-}
-
-// firstWake is the next in the heap of times that is still there.
-func (p *picker) firstWake() *candidate {
-	for c := p.times.first(); c != nil; c = p.times.first() {
-		if c.state == pickLater {
-			return c
-		}
-		heap.Pop(&p.times)
-	}
-	return nil
 }
 
 // save writes an index of all that is known when much had to be read.
