@@ -54,9 +54,9 @@ func BenchmarkLedgerWrite(b *testing.B) {
 	}
 }
 
-// TestUpsertHeap: whatever one upsert allocates in all, collected or not, is at
+// TestMeasureUpsertHeap: whatever one upsert allocates in all, collected or not, is at
 // most six times the file.
-func TestUpsertHeap(t *testing.T) {
+func TestMeasureUpsertHeap(t *testing.T) {
 	f, err := OpenFile(filepath.Join(t.TempDir(), "state.yml"), Native)
 	if err != nil {
 		t.Fatal(err)
@@ -75,5 +75,40 @@ func TestUpsertHeap(t *testing.T) {
 	t.Logf("MEASURED ledger: one upsert into %d items allocates %.1f times the file (%d bytes)", 10_000, times, len(data))
 	if times > 6 {
 		t.Errorf("%.1f times the file", times)
+	}
+}
+
+func operations(from, to int) string {
+	var b strings.Builder
+	body := strings.Repeat("The export fails when the name has an umlaut. ", 4)
+	for i := from; i < to; i++ {
+		fmt.Fprintf(&b, `{"op":"upsert","source":"gh","id":"%08d","item":{"status":"ingested","title":"Report %d","url":"https://example.org/%d","body":%q}}`+"\n", i, i, i, body)
+	}
+	return b.String()
+}
+
+func BenchmarkLedgerApply(b *testing.B) {
+	d := NewDocument()
+	Acquire(d, "w", DefaultTTL, at(noon))
+	first, err := ReadOperations(strings.NewReader(operations(0, 10_000)), "w")
+	if err != nil {
+		b.Fatal(err)
+	}
+	Apply(d, first, true, at(noon))
+	data, text := d.Bytes(Native), operations(5_000, 15_000)
+	b.ReportAllocs()
+	for b.Loop() {
+		d, err := Read(data)
+		if err != nil {
+			b.Fatal(err)
+		}
+		ops, err := ReadOperations(strings.NewReader(text), "w")
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, out := Apply(d, ops, true, at(noon)); !out.OK() {
+			b.Fatal(out)
+		}
+		d.Bytes(Native)
 	}
 }

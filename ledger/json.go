@@ -110,6 +110,10 @@ func (p *jsonParser) object() *Map {
 		case '}':
 			p.pos++
 			return m
+		case '"':
+			if m.pairs == nil {
+				m.pairs = make([]pair, 0, 6) // an item of a connector, without growing
+			}
 		case ',':
 			p.pos++
 			continue

@@ -57,7 +57,7 @@ func refuse(w Word, reason, next string) Outcome {
 
 // fields builds a payload.
 func fields(kv ...any) *Map {
-	m := &Map{}
+	m := &Map{pairs: make([]pair, 0, len(kv)/2)}
 	for i := 0; i < len(kv); i += 2 {
 		v, ok := kv[i+1].(Value)
 		if !ok {

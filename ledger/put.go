@@ -24,7 +24,7 @@ func Put(d *Document, op Upsert, now Now) Outcome {
 	old := d.Item(key)
 	item := old.clone()
 	if item == nil {
-		item = &Map{ord: itemOrder}
+		item = &Map{ord: itemOrder, pairs: make([]pair, 0, op.Fields.Len()+2)}
 	}
 	out := done(fields("key", key, "created", old == nil))
 	status, changes := op.Fields.get("status").Str()
