@@ -57,7 +57,7 @@ func (d *doctor) nameAmongTasks(p beeyard.Place, e durable.Entry) {
 	case isTask && e.Type != 0 && e.Type != fs.ModeIrregular:
 		d.add(Finding{Code: "not-a-file", Severity: Warn, Subject: at,
 			Detail: "a task is a regular file, and this is " + kindOf(e.Type)})
-	case isTask, isTemp(e.Name):
+	case isTask, durable.IsTemp(e.Name):
 	default:
 		d.add(Finding{Code: "foreign-file", Severity: Info, Subject: at,
 			Detail: "its name is no task's, and it is passed over", Fix: "keep other files outside of " + string(p) + "/"})

@@ -13,6 +13,7 @@ import (
 
 	"beeyard"
 	"beeyard/internal/clock"
+	"beeyard/internal/durable"
 )
 
 func doctorRun(t *testing.T, r *Run, o DoctorOptions) DoctorReport {
@@ -493,5 +494,43 @@ func TestDoctorBoundsItsFindings(t *testing.T) {
 	f := doctorFind(doctorRun(t, r, DoctorOptions{}), "dangling-dependency")
 	if len(f) != perCode+1 || !strings.Contains(f[perCode].Detail, "50 more") {
 		t.Errorf("%d findings, the last %+v", len(f), f[len(f)-1])
+	}
+}
+
+// doctorFS is a folder on whatever file system a test says.
+type doctorFS struct {
+	durable.Dir
+	kind durable.FS
+}
+
+func (d doctorFS) FSKind() (durable.FS, error) { return d.kind, nil }
+
+func TestDoctorSaysWhatTheFileSystemPromises(t *testing.T) {
+	for _, c := range []struct {
+		kind durable.FS
+		want []string
+	}{
+		{durable.FS{Name: "ext4", MountPoint: "/x", Journal: durable.JournalYes, CrashAtomicRename: true}, []string{"fs"}},
+		{durable.FS{Name: "ext4", Journal: durable.JournalNone}, []string{"fs", "fs-no-journal"}},
+		{durable.FS{Name: "tmpfs", Memory: true, Journal: durable.JournalNone}, []string{"fs", "fs-memory"}},
+		{durable.FS{Name: "nfs4", Network: true}, []string{"fs", "fs-network"}},
+		{durable.FS{Name: "zfs"}, []string{"fs", "fs-unmeasured"}},
+	} {
+		r := viewRun(t, Options{})
+		real := r.root
+		r.root = doctorFS{real, c.kind}
+		d := &doctor{r: r, count: map[string]int{}}
+		viewMust(t, d.fileSystem(viewContext(t)))
+		r.root = real
+		var got []string
+		for _, f := range d.out {
+			if f.Code != "fs-split" { // of two kinds of Dir no mount can be compared
+				got = append(got, f.Code)
+			}
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%+v: %v, want %v", c.kind, got, c.want)
+		}
 	}
 }

@@ -68,7 +68,7 @@ func (x *exporter) meta(ctx context.Context) error {
 func (x *exporter) filesOf(ctx context.Context, dir durable.Dir, prefix string, want func(durable.Entry) bool) error {
 	var names []durable.Entry
 	err := dir.Each(func(e durable.Entry) bool {
-		if !isTemp(e.Name) || e.Name == dirMeta {
+		if !durable.IsTemp(e.Name) { // other hidden names are somebody's
 			names = append(names, e)
 		}
 		return true

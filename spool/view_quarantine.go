@@ -26,7 +26,7 @@ const reasonSuffix = ".reason"
 func (r *Run) eachQuarantined(ctx context.Context, f func(quarantined) bool) error {
 	var names []string
 	err := r.quarantine.Each(func(e durable.Entry) bool {
-		if !isTemp(e.Name) && !strings.HasSuffix(e.Name, reasonSuffix) && !isLate(e.Name) {
+		if !durable.IsTemp(e.Name) && !strings.HasSuffix(e.Name, reasonSuffix) && !isLate(e.Name) {
 			names = append(names, e.Name)
 		}
 		return true
