@@ -86,6 +86,7 @@ type picker struct {
 	doneGo  gate
 	marksAt stamp
 	marksGo gate
+	unsaved int   // bodies read since the index was written
 	sick    error // a body could not be read at the last look: the disk's doing
 	scratch beeyard.Task
 }

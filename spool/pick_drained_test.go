@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"beeyard"
+	"beeyard/internal/durable"
 )
 
 func TestDrained(t *testing.T) {
@@ -89,5 +90,59 @@ func TestDrainedLooksItself(t *testing.T) {
 		if got := pickNext(t, p, beeyard.Filter{}); got == "" {
 			t.Fatal("the task was not offered")
 		}
+	}
+}
+
+// What moves while drained looks is seen where it went: back to pending/ just
+// before the lock, or a dependency that ended just then.
+func TestDrainedWhileThingsMove(t *testing.T) {
+	for name, c := range map[string]struct{ before, between func(t *testing.T, r *Run) }{
+		"a release": {
+			func(t *testing.T, r *Run) { pickClaimed(t, r, "older", "task-000001.json") },
+			func(t *testing.T, r *Run) {
+				pickPut(t, r, dirPending, pickTask(1))
+				pickMust(t, os.Remove(filepath.Join(r.path, dirClaimed, "older", "task-000001.json")))
+			},
+		},
+		"a retry": {
+			func(t *testing.T, r *Run) { pickClaimed(t, r, "older", "task-000001.json") },
+			func(t *testing.T, r *Run) {
+				pickPut(t, r, dirHeld, pickTask(1, pickNotBefore(time.Now().Add(time.Hour))))
+				pickMust(t, os.Remove(filepath.Join(r.path, dirClaimed, "older", "task-000001.json")))
+			},
+		},
+		"an end": {
+			func(t *testing.T, r *Run) {
+				pickPut(t, r, dirPending, pickTask(2, pickNeeds("task-000001")))
+				pickClaimed(t, r, "older", "task-000001.json")
+			},
+			func(t *testing.T, r *Run) {
+				pickEnd(t, r, dirDone, "task-000001")
+				pickMust(t, os.Remove(filepath.Join(r.path, dirClaimed, "older", "task-000001.json")))
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			base := pickRun(t)
+			c.before(t, base)
+			moved := false
+			r, err := Open(base.path, Options{Wrap: func(d durable.Dir) durable.Dir {
+				return durable.Hooked(d, func(op durable.Op) error {
+					if op.Op == durable.OpLock && op.Name == fileQueueLock && !moved {
+						moved = true
+						c.between(t, base)
+					}
+					return nil
+				})
+			}}, base.clk)
+			pickMust(t, err)
+			p := r.newPicker()
+			got, err := p.drained(pickContext(t), beeyard.Filter{})
+			if err != nil || got || !moved {
+				t.Errorf("drained: %v, %v; moved: %v", got, err, moved)
+			}
+			pickMust(t, p.close())
+			pickMust(t, r.Close())
+		})
 	}
 }

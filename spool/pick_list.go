@@ -90,7 +90,7 @@ func (p *picker) list(ctx context.Context, s *shelf) error {
 	if err := p.takeIn(ctx, s, got); err != nil {
 		return err
 	}
-	if err := p.save(got.read); err != nil {
+	if err := p.save(); err != nil {
 		p.r.note("the index of pending tasks could not be written; claims go on without it: %v", err)
 	}
 	s.gate.ended(began, clock.Elapsed(p.r.clk))

@@ -8,6 +8,7 @@ import (
 // takeIn adds what was read of a folder, in place of what was known under the
 // same names.
 func (p *picker) takeIn(ctx context.Context, s *shelf, got readings) error {
+	p.unsaved += got.read
 	if got.err != nil {
 		p.sick = got.err
 		s.stamp.valid = false // read again, though no name changes
@@ -144,11 +145,12 @@ func (p *picker) forget(s *shelf, id string, c *candidate) {
 }
 
 // save writes an index of all that is known when much had to be read.
-func (p *picker) save(read int) error {
+func (p *picker) save() error {
 	n := len(p.pending.known) + len(p.held.known)
-	if !worthSaving(read, n) {
+	if !worthSaving(p.unsaved, n) {
 		return nil
 	}
+	p.unsaved = 0
 	list := make([]*candidate, 0, n)
 	for _, s := range []*shelf{p.pending, p.held} {
 		for _, c := range s.known {
