@@ -225,6 +225,7 @@ func appendJSON(dst []byte, v Value) []byte {
 	if v.kind != Mapping {
 		return append(dst, v.text...)
 	}
+	v.m.load()
 	pairs := v.m.pairs
 	if v.m.ord != plainOrder || !v.m.sorted {
 		pairs = slices.Clone(pairs)

@@ -15,6 +15,9 @@ type Map struct {
 	ord    order
 	sorted bool
 	index  map[string]int // built when a large map is looked up out of order
+	// raw is the lines of a plain item, which stand for the pairs until it is
+	// looked into, and for what is written until it is changed (see lazy.go).
+	raw string
 }
 
 type pair struct {
@@ -30,6 +33,7 @@ func (m *Map) Len() int {
 	if m == nil {
 		return 0
 	}
+	m.load()
 	return len(m.pairs)
 }
 
@@ -39,6 +43,7 @@ func (m *Map) All() iter.Seq2[string, Value] {
 		if m == nil {
 			return
 		}
+		m.load()
 		for _, p := range m.pairs {
 			if !yield(p.key, p.val) {
 				return
@@ -69,6 +74,7 @@ func (m *Map) str(key string) string {
 
 // Set adds key or replaces its value.
 func (m *Map) Set(key string, v Value) {
+	m.change()
 	if i := m.find(key); i >= 0 {
 		m.pairs[i].val = v
 		return
@@ -93,6 +99,7 @@ func (m *Map) add(key string, v Value) {
 // append adds the pair unless key is there already. In the order that engines
 // write, one comparison proves that it is not.
 func (m *Map) append(key string, v Value) (added bool) {
+	m.change()
 	n := len(m.pairs)
 	last := n == 0 || m.sorted && m.ord.less(m.pairs[n-1].key, key)
 	if !last && m.find(key) >= 0 {
@@ -104,6 +111,7 @@ func (m *Map) append(key string, v Value) (added bool) {
 
 // Delete removes key if it is there.
 func (m *Map) Delete(key string) {
+	m.change()
 	if i := m.find(key); i >= 0 {
 		m.pairs = slices.Delete(m.pairs, i, i+1)
 		m.index = nil
@@ -117,6 +125,7 @@ func (m *Map) find(key string) int {
 	if m == nil {
 		return -1
 	}
+	m.load()
 	n := len(m.pairs)
 	if m.index == nil && n <= small {
 		for i := range m.pairs {
@@ -147,6 +156,7 @@ func (m *Map) find(key string) int {
 
 // arrange sorts the pairs by ord unless they are.
 func (m *Map) arrange(ord order) {
+	m.load()
 	if m.ord == ord && m.sorted || m.Len() == 0 {
 		m.ord = ord
 		return
@@ -164,7 +174,8 @@ func (m *Map) clone() *Map {
 	if m == nil {
 		return nil
 	}
-	c := &Map{pairs: make([]pair, len(m.pairs)), ord: m.ord, sorted: m.sorted}
+	m.load()
+	c := &Map{raw: m.raw, pairs: make([]pair, len(m.pairs)), ord: m.ord, sorted: m.sorted}
 	for i, p := range m.pairs {
 		c.pairs[i] = pair{p.key, p.val.clone()}
 	}

@@ -46,7 +46,7 @@ func (r *reader) newMap(ord order) *Map {
 	m := &r.slab[0]
 	r.slab = r.slab[1:]
 	m.ord = ord
-	if ord == itemOrder && r.width > 0 {
+	if ord == itemOrder && r.width > 0 && len(r.stack) != 2 { // items are mostly plain
 		m.pairs = make([]pair, 0, min(r.width, small))
 	}
 	return m
@@ -55,7 +55,7 @@ func (r *reader) newMap(ord order) *Map {
 // closeTo leaves the maps that are open below the given depth.
 func (r *reader) closeTo(depth int) {
 	if depth < len(r.stack) {
-		r.width = r.stack[len(r.stack)-1].m.Len()
+		r.width = len(r.stack[len(r.stack)-1].m.pairs)
 		r.stack = r.stack[:depth]
 	}
 }
@@ -82,6 +82,9 @@ func read(data []byte, native bool) (*Document, error) {
 		if reason := r.take(raw); reason != "" {
 			return nil, &CorruptError{Line: r.line, Reason: reason}
 		}
+		if r.pending && r.inItem() {
+			src = src[r.plainItem(src):]
+		}
 	}
 	d := &Document{root: root, size: len(data)}
 	reason := d.shape()
@@ -95,6 +98,23 @@ func read(data []byte, native bool) (*Document, error) {
 	}
 	d.complete()
 	return d, nil
+}
+
+// inItem reports that the last line opened an item where the writers put it.
+func (r *reader) inItem() bool {
+	items := r.stack[0].m.get(keyItems).m
+	return len(r.stack) == 3 && r.stack[1].m == items && r.stack[1].indent == 0 && r.stack[2].indent == 2
+}
+
+// plainItem takes the lines of a plain item at once and returns their length.
+func (r *reader) plainItem(src string) int {
+	n, lines := plainItem(src)
+	if n > 0 {
+		m := r.stack[2].m
+		m.raw, m.sorted, r.pending = src[:n], true, false
+		r.line += lines
+	}
+	return n
 }
 
 // take adds one line to the document or returns why it cannot.

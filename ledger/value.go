@@ -114,7 +114,7 @@ func (v Value) Equal(w Value) bool {
 	if v.kind != w.kind || v.text != w.text {
 		return false
 	}
-	if v.kind != Mapping {
+	if v.kind != Mapping || v.m.raw != "" && v.m.raw == w.m.raw {
 		return true
 	}
 	if v.m.Len() != w.m.Len() {

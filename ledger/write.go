@@ -50,6 +50,8 @@ func (w *writer) mapping(m *Map, ord order, level int) {
 			w.out = append(w.out, ' ')
 			w.scalar(p.val)
 			w.out = append(w.out, '\n')
+		case p.val.m.raw != "" && level == 1:
+			w.out = append(append(w.out, '\n'), p.val.m.raw...)
 		case p.val.m.Len() == 0:
 			w.out = append(w.out, " {}\n"...)
 		default:
