@@ -108,14 +108,22 @@ func parseOperation(line int, text []byte, writer string) Operation {
 	return op
 }
 
+// The keys of the two operations.
+var (
+	upsertKeys = [...]string{"op", "source", "id", "item", "reopen"}
+	cursorKeys = [...]string{"op", "source", "to", "past_item", "force"}
+)
+
 // take fills the operation from its JSON and refuses a key that it does not
 // know: a misspelled "force" or "reopen" must not pass for none.
 func (op *Operation) take(m *Map, writer string) (bad string) {
-	known, ok := map[string][]string{
-		"upsert": {"op", "source", "id", "item", "reopen"},
-		"cursor": {"op", "source", "to", "past_item", "force"},
-	}[m.str("op")]
-	if !ok {
+	var known []string
+	switch m.str("op") {
+	case "upsert":
+		known = upsertKeys[:]
+	case "cursor":
+		known = cursorKeys[:]
+	default:
 		return `"op" is neither "upsert" nor "cursor"`
 	}
 	for _, k := range known {
@@ -139,11 +147,13 @@ func (op *Operation) take(m *Map, writer string) (bad string) {
 			return strict.Unknown("key", k, known)
 		}
 	}
-	if m.str("op") == "cursor" {
+	if known[2] == "to" {
 		op.move = &CursorMove{Writer: writer, Source: m.str("source"), To: m.str("to"), PastItem: m.str("past_item"), Force: m.get("force").True()}
 		return ""
 	}
-	op.upsert = &Upsert{Writer: writer, Source: m.str("source"), ID: m.str("id"), Fields: m.get("item").m, Reopen: m.get("reopen").True()}
+	source, id := m.get("source"), m.get("id")
+	op.upsert = &Upsert{Writer: writer, Source: unquote(source.text), ID: unquote(id.text), Fields: m.get("item").m, Reopen: m.get("reopen").True(),
+		source: source, id: id}
 	return ""
 }
 
@@ -154,7 +164,8 @@ func (op *Operation) run(d *Document, now Now) Outcome {
 	case op.move != nil:
 		return Advance(d, *op.move, now)
 	}
-	return Put(d, *op.upsert, now)
+	// The answer to an item that simply went in needs no more than its line.
+	return put(d, *op.upsert, now, nil)
 }
 
 // Apply carries out operations in order on the document. Each stands for itself,

@@ -3,6 +3,7 @@ package ledger
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // maxKey is how long YAML lets a key be, quotes included.
@@ -14,26 +15,36 @@ const maxKey = 1024
 // Reopen, opens it again, and its evidence goes into the history. The payload
 // says what was kept and what was dropped.
 func Put(d *Document, op Upsert, now Now) Outcome {
+	key := ItemKey(op.Source, op.ID)
+	return put(d, op, now, fields("key", key, "created", d.Item(key) == nil))
+}
+
+func put(d *Document, op Upsert, now Now, payload *Map) Outcome {
 	if o, ok := d.owned(op.Writer); !ok {
 		return o
 	}
-	if reason := op.problem(); reason != "" {
+	key := ItemKey(op.Source, op.ID)
+	if reason := op.problem(key); reason != "" {
 		return refuse(Failed, reason, "correct the operation and send it again")
 	}
-	key := ItemKey(op.Source, op.ID)
-	old := d.Item(key)
-	item := old.clone()
+	out := done(payload)
+	say := func(k string, v Value) {
+		if out.Payload == nil {
+			out.Payload = &Map{}
+		}
+		out.Payload.Set(k, v)
+	}
+	item := d.Item(key).clone()
 	if item == nil {
 		item = &Map{ord: itemOrder, pairs: make([]pair, 0, op.Fields.Len()+2)}
 	}
-	out := done(fields("key", key, "created", old == nil))
 	status, changes := op.Fields.get("status").Str()
 	if changes && status != StatusClosed && proven(item, now) {
 		if status == StatusFixPending || op.Reopen {
 			takeBack(item, "reopened", op.Writer, "", now)
 		} else {
-			out.Payload.Set("kept", MapValue(fields("status", StatusClosed)))
-			out.Payload.Set("dropped", MapValue(fields("status", status)))
+			say("kept", MapValue(fields("status", StatusClosed)))
+			say("dropped", MapValue(fields("status", status)))
 			op = op.without("status", fieldFixRef, fieldMergeSHA, fieldVerified)
 		}
 	}
@@ -46,10 +57,13 @@ func Put(d *Document, op Upsert, now Now) Outcome {
 				"send all three pieces of evidence, or the status "+StatusFixPending)
 		}
 	}
-	item.Set("source", StringValue(op.Source))
-	item.Set("id", StringValue(op.ID))
+	if op.source.kind != String {
+		op.source, op.id = StringValue(op.Source), StringValue(op.ID)
+	}
+	item.Set("source", op.source)
+	item.Set("id", op.id)
 	if dropped := d.redact(item, op.Source); dropped != nil {
-		out.Payload.Set("redacted", stringList(dropped))
+		say("redacted", stringList(dropped))
 	}
 	d.Items().Set(key, MapValue(item))
 	d.stamp(now)
@@ -74,15 +88,15 @@ func (op Upsert) touchesEvidence() bool {
 }
 
 // problem says why the operation cannot be one, without any of its values.
-func (op Upsert) problem() string {
+func (op Upsert) problem(key string) string {
 	switch {
 	case op.Source == "" || op.ID == "":
 		return "the source and the id must not be empty"
-	case strings.ToValidUTF8(op.Source+op.ID, "") != op.Source+op.ID:
+	case !utf8.ValidString(key):
 		return "the source or the id is not UTF-8"
 	case op.Fields == nil:
 		return "the item is not a JSON object"
-	case columns(ItemKey(op.Source, op.ID)) > maxKey/2:
+	case len(key) > maxKey/2 && columns(key) > maxKey/2:
 		return fmt.Sprintf("source and id together are longer than %d characters", maxKey/2)
 	}
 	if _, ok := op.Fields.Get(fieldHistory); ok {
@@ -101,6 +115,9 @@ func (op Upsert) problem() string {
 
 // longKey finds a key that YAML parsers would refuse to read back.
 func longKey(v Value) string {
+	if v.kind != List && v.kind != Mapping {
+		return ""
+	}
 	for _, e := range v.elements() {
 		if reason := longKey(e); reason != "" {
 			return reason

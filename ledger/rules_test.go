@@ -21,14 +21,14 @@ func owned(t *testing.T) *Document {
 	return d
 }
 
-func put(d *Document, id string, m *Map) Outcome {
+func putGH(d *Document, id string, m *Map) Outcome {
 	return Put(d, Upsert{Writer: "w1", Source: "gh", ID: id, Fields: m}, at(noon))
 }
 
 func TestUpsertMergesById(t *testing.T) {
 	d := owned(t)
-	put(d, "7", fields("status", "ingested", "title", "T", "x_custom", []string{"a"}, "source", "liar", "id", "liar"))
-	out := put(d, "7", fields("status", "some_future_status"))
+	putGH(d, "7", fields("status", "ingested", "title", "T", "x_custom", []string{"a"}, "source", "liar", "id", "liar"))
+	out := putGH(d, "7", fields("status", "some_future_status"))
 	item := d.Item("gh:7")
 	if !out.OK() || item.str("title") != "T" || item.str("status") != "some_future_status" || item.str("source") != "gh" || item.str("id") != "7" || item.get("x_custom").kind != List {
 		t.Errorf("%v %#v", out, MapValue(item))
@@ -77,7 +77,7 @@ func TestClosedNeedsProofAtEveryDoor(t *testing.T) {
 		}
 		m := e.fields()
 		m.Set("status", StringValue(StatusClosed))
-		if out := put(d, "1", m); out.Word != Refused {
+		if out := putGH(d, "1", m); out.Word != Refused {
 			t.Errorf("upsert, %s: %s", name, out.Word)
 		}
 		if !bytes.Equal(d.Bytes(Native), before) {
@@ -125,7 +125,7 @@ func closedBy(e Evidence) *Document {
 
 func TestOldCopyDoesNotOpenAProvenClose(t *testing.T) {
 	d := owned(t)
-	out := put(d, "3", fields("status", "ingested", "title", "new title", "fix_ref", ""))
+	out := putGH(d, "3", fields("status", "ingested", "title", "new title", "fix_ref", ""))
 	item := d.Item("gh:3")
 	if !out.OK() || item.str("status") != StatusClosed || item.str("title") != "new title" || item.str("fix_ref") != "#3" {
 		t.Errorf("%+v %#v", out, MapValue(item))
@@ -133,11 +133,11 @@ func TestOldCopyDoesNotOpenAProvenClose(t *testing.T) {
 	if got := string(appendJSON(nil, MapValue(out.Payload))); !strings.Contains(got, `"dropped": {"status": "ingested"}`) {
 		t.Errorf("it does not say what was dropped: %s", got)
 	}
-	if out := put(d, "3", fields("fix_ref", "")); out.Word != Refused {
+	if out := putGH(d, "3", fields("fix_ref", "")); out.Word != Refused {
 		t.Errorf("taking the proof away: %s", out.Word)
 	}
 	for name, reopen := range map[string]func(d *Document) Outcome{
-		"upsert": func(d *Document) Outcome { return put(d, "3", fields("status", StatusFixPending)) },
+		"upsert": func(d *Document) Outcome { return putGH(d, "3", fields("status", StatusFixPending)) },
 		"flag": func(d *Document) Outcome {
 			return Put(d, Upsert{Writer: "w1", Source: "gh", ID: "3", Fields: fields("status", StatusFixPending), Reopen: true}, at(noon))
 		},
@@ -199,7 +199,7 @@ func TestCursors(t *testing.T) {
 	}
 	d := owned(t)
 	// Two sources whose names differ by case alone.
-	put(d, "5", &Map{})
+	putGH(d, "5", &Map{})
 	Put(d, Upsert{Writer: "w1", Source: "GH", ID: "5", Fields: &Map{}}, at(noon))
 	Advance(d, CursorMove{Writer: "w1", Source: "GH", To: "500", PastItem: "5"}, at(noon))
 	if got := Cursor(d, "gh").Payload.str("cursor"); got != "10" {
@@ -296,7 +296,7 @@ func nowhere(t *testing.T, dir string) {
 
 func TestRedactCleansWhatWasStoredBefore(t *testing.T) {
 	d := owned(t)
-	put(d, "1", fields("body", canary))
+	putGH(d, "1", fields("body", canary))
 	Put(d, Upsert{Writer: "w1", Source: "mail", ID: "1", Fields: fields("body", canary, "quote", canary, "title", "T")}, at(noon))
 	remember(d.Item("mail:1"), fields("at", noon, "change", "merge conflict", "field", "body", "lost", canary))
 	d.Items().Set("bare", MapValue(fields("source", "mail", "body", canary)))
@@ -425,8 +425,8 @@ func TestCheckGoesByTheWritersRules(t *testing.T) {
 
 func TestViews(t *testing.T) {
 	d := owned(t)
-	put(d, "old", fields("status", "ingested", "title", "Old one", "created_at", "2020-01-01T00:00:00+02:00"))
-	put(d, "chat", fields("status", "ingested", "ts", "1577000000.000100"))
+	putGH(d, "old", fields("status", "ingested", "title", "Old one", "created_at", "2020-01-01T00:00:00+02:00"))
+	putGH(d, "chat", fields("status", "ingested", "ts", "1577000000.000100"))
 	s := StatusOf(d, at("2026-07-02T12:10:00Z"))
 	if s.Items != 6 || s.Closed != 2 || s.Open != 4 || len(s.Sources) != 2 || s.Lease.Writer != "w1" || s.Lease.Stale || s.Lease.Until != "2026-07-02T13:00:00+00:00" {
 		t.Errorf("%+v %+v", s, s.Lease)

@@ -6,6 +6,8 @@ type Upsert struct {
 	Fields             *Map
 	// Reopen lets any status open a proven close again (native only).
 	Reopen bool
+
+	source, id Value // Source and ID as values, where they came as such
 }
 
 // ItemKey is the key of an item.
