@@ -55,7 +55,16 @@ func (r *Run) pickHint(id string, at beeyard.Place) {
 // picker is a long-running worker's list of what to claim next. It reads
 // pending/ once and keeps it in exact order; events, this process's own moves
 // and, as the net below them, listings keep it true. The slots of a process
-// share one.
+// share one. Exact means: of all that it knows. It knows its own process's
+// moves and every task of a priority above 0 at once, other processes' moves
+// when their event comes, well under a millisecond later, and everything when
+// a small run has nothing ready.
+//
+// Invariant: a body of pending/ is in pending.known, or, for as long as its
+// claim may be under way, in given, or it is unknown yet. What is ready is in
+// the lanes of all filters that take it, what is blocked in waits, what comes
+// due, later or again, in times; a candidate that has left those states may
+// still be in any of them, and is dropped when met.
 //
 // Workers of several processes all reach for the head of the same order. One
 // that finds a task gone goes on to the next at once: a lost claim is one failed
