@@ -168,7 +168,7 @@ type peeked struct {
 	} `json:"beeyard"`
 }
 
-// peekTask is parseTask for choosing among many, at a third of its cost: the
+// peekTask is parseTask for choosing among many, at a third of its memory: the
 // fields that it passes over are looked at when the task is claimed. What it
 // does not take for a plain task is read in full, so it refuses nothing itself.
 func peekTask(data []byte, id string) (*beeyard.Task, error) {
