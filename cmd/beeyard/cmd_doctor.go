@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 
 	"beeyard/internal/proc"
+	"beeyard/open"
 	"beeyard/spool"
 
 	"github.com/spf13/cobra"
@@ -45,7 +47,13 @@ the machine's file system (fs-…) is told, and changes no exit code.`,
 }
 
 func (p *program) doctor(ctx context.Context, arg string, o spool.DoctorOptions) (err error) {
-	run, err := p.openDir(ctx, arg, !o.Fix || o.DryRun)
+	path, err := p.runPath(ctx, arg)
+	if err != nil {
+		return err
+	}
+	var heard warnings
+	changes := o.Fix && !o.DryRun
+	run, err := open.Dir(ctx, path, open.Options{ReadOnly: !changes, Warn: heard.add, Clock: p.clock})
 	if err != nil {
 		return err
 	}
@@ -58,6 +66,7 @@ func (p *program) doctor(ctx context.Context, arg string, o spool.DoctorOptions)
 	if err != nil && len(rep.Findings) == 0 {
 		return err
 	}
+	rep.Findings = append(rep.Findings, heard.findings(changes)...)
 	out := struct {
 		Run      string          `json:"run"`
 		Healthy  bool            `json:"healthy"`
@@ -73,6 +82,34 @@ func (p *program) doctor(ctx context.Context, arg string, o spool.DoctorOptions)
 		return silent(exitFailed)
 	}
 	return nil
+}
+
+// warnings are what the store says aside while it is examined: a file that it
+// passed over is as much a finding as one that it judged.
+type warnings struct {
+	mu   sync.Mutex
+	text []string
+}
+
+func (w *warnings) add(msg string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.text = append(w.text, msg)
+}
+
+// findings tells them; of a doctor that mends they are what it did.
+func (w *warnings) findings(mending bool) []spool.Finding {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	severity := spool.Warn
+	if mending {
+		severity = spool.Info
+	}
+	var all []spool.Finding
+	for _, msg := range w.text {
+		all = append(all, spool.Finding{Code: "noticed", Severity: severity, Detail: msg})
+	}
+	return all
 }
 
 // healthy: nothing of the run itself is wrong and left.

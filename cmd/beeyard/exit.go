@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
+	"syscall"
 
 	"beeyard"
 
@@ -63,6 +65,8 @@ var codes = []struct {
 	{context.DeadlineExceeded, exitTimeout, "timeout"},
 	{beeyard.ErrUnusable, exitNotAllowed, "handler_unusable"},
 	{beeyard.ErrNotAllowed, exitNotAllowed, "not_permitted"},
+	{fs.ErrPermission, exitNotAllowed, "not_permitted"}, // the system's own, where nobody has put it in words
+	{syscall.EROFS, exitNotAllowed, "not_permitted"},
 }
 
 func codeOf(err error) (code int, name string) {

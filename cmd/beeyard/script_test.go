@@ -89,6 +89,9 @@ func binary(t testing.TB) string {
 		if built.dir, built.err = os.MkdirTemp("", "beeyard-test-"); built.err != nil {
 			return
 		}
+		if built.err = os.Chmod(built.dir, 0o755); built.err != nil { // scripts act as other users too
+			return
+		}
 		cmd := exec.Command("go", "build", "-o", filepath.Join(built.dir, "beeyard"), ".")
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		out, err := cmd.CombinedOutput()
