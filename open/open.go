@@ -87,10 +87,13 @@ func Host() (spool.Host, error) {
 		Boot: id.Boot, Name: id.Host, PID: id.PID, Start: id.Start,
 		Stopped: func(pid int, start uint64) bool { return proc.Alive(of(pid, start)) && proc.Stopped(pid) },
 		Kill: func(pid int, start uint64) error {
-			err := proc.Kill(of(pid, start))
-			// What it had started goes with it: two must never run one task.
-			_, cleanErr := proc.CleanStale()
-			return errors.Join(err, cleanErr)
+			return errors.Join(proc.Kill(of(pid, start)), endLeft())
 		},
+		EndLeft: endLeft,
 	}, nil
+}
+
+func endLeft() error {
+	_, err := proc.CleanStale()
+	return err
 }

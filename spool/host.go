@@ -14,6 +14,8 @@ type Host struct {
 	Stopped func(pid int, start uint64) bool
 	// Kill ends that very process.
 	Kill func(pid int, start uint64) error
+	// EndLeft ends what killed processes of this host had started and left running.
+	EndLeft func() error
 }
 
 // Options open a run.

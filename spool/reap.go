@@ -30,6 +30,8 @@ type reaping struct {
 	takeBack bool
 	// older: the compatibility command, which counts no deaths and fails nothing.
 	older bool
+	// left is the directory whose owner's processes were ended last.
+	left string
 }
 
 // Reap ends the claims of the dead and finishes what was decided. An error on
@@ -192,6 +194,7 @@ func (g *reaping) claim(ctx context.Context, name string, dir durable.Dir, entry
 	if l.Older {
 		return g.takeOlder(ctx, name, dir, id, shown)
 	}
+	g.endLeft(name, l)
 	return g.end(ctx, name, dir, id, shown)
 }
 

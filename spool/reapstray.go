@@ -70,6 +70,20 @@ func (g *reaping) killStopped(ctx context.Context, name string, dir durable.Dir,
 	return l, nil
 }
 
+// endLeft ends what a killed owner's handlers still run, before its tasks can
+// be claimed: two must never run one task. Only once a directory: it looks at
+// every process of the host. What does not end after KILL runs no code any
+// more, so a failure is told and takes no task hostage.
+func (g *reaping) endLeft(name string, l life) {
+	if g.o.DryRun || g.host.EndLeft == nil || l.Beat.Boot != g.host.Boot || g.left == name {
+		return
+	}
+	g.left = name
+	if err := g.host.EndLeft(); err != nil {
+		g.note("end what %s had started: %v", beeyard.Quote(name), err)
+	}
+}
+
 // strays keeps aside what lies in a dead owner's directory without a claim or
 // a decision. Nothing is deleted but what says nothing (a request, a verdict).
 func (g *reaping) strays(ctx context.Context, name string, dir durable.Dir, l life) error {
