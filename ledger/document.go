@@ -21,7 +21,7 @@ const schemaVersion = 1
 // Document is one ledger in memory.
 type Document struct {
 	root *Map
-	size int // bytes of the file it was read from
+	size int // bytes of the file it was read from, and about what was added since
 	// Invariant: lines of nothing but what the engines write; comments and blank
 	// lines of a hand edit are not kept, as the older engine does not keep them.
 }

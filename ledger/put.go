@@ -48,8 +48,10 @@ func put(d *Document, op Upsert, now Now, payload *Map) Outcome {
 			op = op.without("status", fieldFixRef, fieldMergeSHA, fieldVerified)
 		}
 	}
+	d.size += 2*len(key) + 64 // what the file will grow by, or a little more
 	for k, v := range op.Fields.All() {
 		item.Set(k, v)
+		d.size += len(k) + len(v.text) + 8
 	}
 	if op.touchesEvidence() && item.str("status") == StatusClosed {
 		if problems := unproven(item, now, 0); problems != nil {

@@ -10,6 +10,7 @@ import (
 
 	"beeyard"
 	"beeyard/internal/durable"
+	"beeyard/internal/strict"
 	"beeyard/ledger"
 
 	"github.com/spf13/cobra"
@@ -70,27 +71,26 @@ func (p *program) ledgerRelease(l *ledgerFlags) *cobra.Command {
 
 func (p *program) ledgerUpsert(l *ledgerFlags) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "upsert --writer NAME --source SOURCE --id ID", Short: "Put an item, or some fields of it",
-		Long: `The item is a JSON object on stdin (or in --item, where other users of the
-machine can see it). Keys that are sent are replaced, all others stay. Body and
+		Use: "upsert --writer NAME --source SOURCE --id ID [ITEM]", Short: "Put an item, or some fields of it",
+		Long: `The item is a JSON object on stdin (or an argument, which other users of the
+machine can see). Keys that are sent are replaced, all others stay. Body and
 quote of a sensitive item are dropped before anything is written. A proven close
 stays closed unless the status is fix_pending or --reopen is given.`,
-		Args: args(0, 0),
+		Args: args(0, 1),
 	}
 	writer := p.writerFlag(cmd)
 	f := cmd.Flags()
 	source := f.String("source", "", "source id")
 	id := f.String("id", "", "the item's id at its source")
-	item := f.String("item", "", "the item as JSON (default: stdin)")
 	reopen := f.Bool("reopen", false, "let any status open a proven close again")
 	needFlags(cmd, "source", "id")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+	cmd.RunE = func(cmd *cobra.Command, a []string) error {
 		w, err := writer()
 		if err != nil {
 			return err
 		}
-		text := []byte(*item)
-		if !f.Changed("item") {
+		text := []byte(strings.Join(a, ""))
+		if len(a) == 0 {
 			if text, err = p.readAll(16 << 20); err != nil {
 				return err
 			}
@@ -285,7 +285,7 @@ func (p *program) ledgerImport(l *ledgerFlags) *cobra.Command {
 	}
 	f := cmd.Flags()
 	file := f.String("file", "", "the older state, JSON")
-	channels := f.StringToString("map", nil, "CHANNEL=SOURCE: the source id of a channel; may be repeated")
+	sourceMap := f.StringArray("source-map", nil, "CHANNEL=SOURCE, or a JSON object: source ids of channels; may be repeated")
 	needFlags(cmd, "file")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		data, err := durable.ReadNamed(*file, ledger.MaxBytes)
@@ -296,12 +296,35 @@ func (p *program) ledgerImport(l *ledgerFlags) *cobra.Command {
 		if err != nil || v.Map() == nil {
 			return usageText(cmd, "the file is not a JSON object")
 		}
+		channels, err := channelMap(*sourceMap)
+		if err != nil {
+			return usage(cmd, err)
+		}
 		at, err := p.openLedger(cmd, l)
 		if err != nil {
 			return err
 		}
-		out, err := at.change(cmd.Context(), "import", "", func(d *ledger.Document) ledger.Outcome { return ledger.Import(d, v.Map(), *channels, at.now) })
+		out, err := at.change(cmd.Context(), "import", "", func(d *ledger.Document) ledger.Outcome { return ledger.Import(d, v.Map(), channels, at.now) })
 		return p.answer(cmd, at.path, out, err)
 	}
 	return cmd
+}
+
+// channelMap reads CHANNEL=SOURCE and JSON objects of them.
+func channelMap(texts []string) (map[string]string, error) {
+	channels := map[string]string{}
+	for _, text := range texts {
+		if strings.HasPrefix(text, "{") {
+			if err := strict.Unmarshal([]byte(text), &channels, strict.Options{}); err != nil {
+				return nil, fmt.Errorf("--source-map is no JSON object of strings: %w", err)
+			}
+			continue
+		}
+		channel, source, ok := strings.Cut(text, "=")
+		if !ok || channel == "" || source == "" {
+			return nil, fmt.Errorf("--source-map is not CHANNEL=SOURCE: %s", beeyard.Quote(text))
+		}
+		channels[channel] = source
+	}
+	return channels, nil
 }
