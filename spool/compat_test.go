@@ -389,3 +389,18 @@ func TestCompatRefusesFoldersOfTokens(t *testing.T) {
 		t.Error("a failure of an older command is not final")
 	}
 }
+
+// A run that is drained by older commands alone: a task that has come due is
+// promoted by their claim, and not before.
+func TestCompatClaimPromotes(t *testing.T) {
+	fake := clock.NewFake(time.Now())
+	r, err := Open(coreRun(t, Options{}).path, Options{Host: coreHost()}, fake)
+	enqMust(t, err)
+	defer func() { enqMust(t, r.Close()) }()
+	later := enqTask("later")
+	later.Ext.NotBefore = beeyard.FormatTime(fake.Now().Add(time.Hour))
+	enqueueOne(t, r, later)
+	compatClaim(t, r, "w", "")
+	fake.Advance(2 * time.Hour)
+	compatClaim(t, r, "w", "later")
+}

@@ -31,7 +31,7 @@ func (p *program) olderEnqueue() *cobra.Command {
 			return err
 		}
 		t := &beeyard.Task{ID: *id, Type: *typ, DependsOn: commaList(*deps), TierHint: *tier, CreatedBy: *by}
-		if cmd.Flags().Changed("payload") {
+		if *payload != "" {
 			t.Payload = olderPayload(*payload)
 		}
 		return p.withOlder(*run, olderMakes, func(r *spool.Run) error {
