@@ -72,6 +72,7 @@ func (p *program) wait(ctx context.Context, ids []string, timeout time.Duration,
 	}
 	bar := p.newBar(0)
 	for {
+		begun := p.clock.Now()
 		res, ended, err := waitLook(ctx, run, ids, anyOne)
 		if err != nil {
 			return err
@@ -83,10 +84,10 @@ func (p *program) wait(ctx context.Context, ids []string, timeout time.Duration,
 			res.TimedOut = !ended
 			return p.waitEnd(ctx, run, ids, res)
 		}
-		// Hints come with each rename; a look at a large run is not free.
+		took := p.clock.Now().Sub(begun)
 		err = p.pause(limit, changed, waitPoll)
 		if err == nil {
-			err = p.pause(limit, nil, waitGather)
+			err = p.pause(limit, nil, gatherFor(took))
 		}
 		if ctx.Err() != nil {
 			bar.end()
@@ -98,7 +99,13 @@ func (p *program) wait(ctx context.Context, ids []string, timeout time.Duration,
 const (
 	waitPoll   = 2 * time.Second
 	waitGather = 100 * time.Millisecond
+	waitShare  = 9
 )
+
+// gatherFor is how long hints of change are gathered before the next look: they
+// come with each rename, and looking at a large run may take a tenth of a
+// processor's time, not more.
+func gatherFor(look time.Duration) time.Duration { return max(waitGather, waitShare*look) }
 
 // waitLook says how far things are; ended: there is nothing to wait for.
 func waitLook(ctx context.Context, run beeyard.Run, ids []string, anyOne bool) (*waitResult, bool, error) {

@@ -70,17 +70,19 @@ func (p *program) watch(ctx context.Context, run beeyard.Run, from time.Time) er
 	}
 	w := &watcher{p: p, run: run, from: from, latest: from, seen: map[beeyard.Event]bool{}}
 	for {
+		begun := p.clock.Now()
 		if err := w.news(ctx); err != nil {
 			return err
 		}
 		if err := w.count(ctx); err != nil {
 			return err
 		}
+		took := p.clock.Now().Sub(begun)
 		if err := p.pause(ctx, changed, watchPoll); err != nil {
 			return err
 		}
-		// An event's line is written after the rename that woke us.
-		if err := p.pause(ctx, nil, waitGather); err != nil {
+		// Not at once: an event's line is written after the rename that woke us.
+		if err := p.pause(ctx, nil, gatherFor(took)); err != nil {
 			return err
 		}
 	}
