@@ -2,7 +2,6 @@ package spool
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -209,147 +208,8 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 }
 
 // Neither looking nor a dry run changes a file, whatever is wrong.
-func TestDoctorDryRunChangesNothing(t *testing.T) {
-	r := doctorSick(t)
-	old := ".tmp~x~aaaabbbbccccdddd"
-	viewPutRaw(t, r, dirPending, old, []byte("{"))
-	viewMust(t, os.Remove(filepath.Join(r.path, dirDone, "pipe.json"))) // it would block the comparison
-	viewMust(t, os.Remove(filepath.Join(r.path, dirClaimed, "evil")))
-	doctorRun(t, r, DoctorOptions{}) // makes .beeyard/clock and the index
-	before := viewTree(t, r.path)
-	doctorRun(t, r, DoctorOptions{Fix: true, DryRun: true})
-	after := viewTree(t, r.path)
-	for name := range before {
-		if before[name] != after[name] {
-			t.Errorf("%s changed", name)
-		}
-	}
-	if len(before) != len(after) {
-		t.Errorf("%d files became %d", len(before), len(after))
-	}
-}
-
-func TestDoctorFixes(t *testing.T) {
-	r := doctorSick(t)
-	before := viewTreeBodies(t, r)
-	rep := doctorRun(t, r, DoctorOptions{Fix: true})
-	for _, code := range []string{"copy", "due", "checkpoint-behind"} {
-		for _, f := range doctorFind(rep, code) {
-			if !f.Fixed {
-				t.Errorf("%+v", f)
-			}
-		}
-	}
-	again := doctorRun(t, r, DoctorOptions{})
-	for _, code := range []string{"copy", "due", "checkpoint-behind", "stray-temp", "unfinished-settle"} {
-		if f := doctorFind(again, code); len(f) > 0 {
-			t.Errorf("after fixing: %+v", f)
-		}
-	}
-	// What counts is untouched, and what does not is kept.
-	for id, place := range map[string]beeyard.Place{"left": beeyard.PlaceDone, "redone": beeyard.PlaceHeld, "lives": beeyard.PlacePending, "due": beeyard.PlacePending} {
-		if v, err := r.Get(viewContext(t), id); err != nil || v.Place != place {
-			t.Errorf("%s: %+v, %v", id, v, err)
-		}
-	}
-	after := viewTreeBodies(t, r)
-	for body, n := range before {
-		if after[body] < n {
-			t.Errorf("a body is gone: %s", body)
-		}
-	}
-}
-
 // viewTreeBodies counts the contents of task files, wherever they lie.
-func viewTreeBodies(t *testing.T, r *Run) map[string]int {
-	t.Helper()
-	bodies := map[string]int{}
-	for _, dir := range []string{dirPending, dirHeld, dirDone, dirFailed, dirQuarantine, dirClaimed} {
-		viewMust(t, filepath.WalkDir(filepath.Join(r.path, dir), func(p string, e os.DirEntry, err error) error {
-			if err != nil || !e.Type().IsRegular() || !strings.HasSuffix(p, ".json") {
-				return err
-			}
-			data, err := os.ReadFile(p)
-			bodies[string(data)]++
-			return err
-		}))
-	}
-	return bodies
-}
-
-func TestDoctorRemovesOldTempsOnly(t *testing.T) {
-	r := viewRun(t, Options{})
-	ours, young, theirs := ".tmp~a~aaaabbbbccccdddd", ".tmp~b~aaaabbbbccccdddd", ".x.json.swp"
-	for _, n := range []string{ours, young, theirs} {
-		viewPutRaw(t, r, dirPending, n, []byte("{"))
-		viewAge(t, r, dirPending, n, 2*time.Hour)
-	}
-	// The change time cannot be set back; so the clock goes forward instead.
-	d := &doctor{r: r, o: DoctorOptions{Fix: true}, count: map[string]int{}, now: time.Now().Add(2 * time.Hour)}
-	viewPutRaw(t, r, dirPending, young, []byte("{}"))
-	at := time.Now().Add(90 * time.Minute)
-	viewMust(t, os.Chtimes(filepath.Join(r.path, dirPending, young), at, at))
-	viewMust(t, d.temps(viewContext(t)))
-	if len(d.out) != 1 || !d.out[0].Fixed || !strings.Contains(d.out[0].Subject, ours) {
-		t.Errorf("findings %+v", d.out)
-	}
-	tree := viewTree(t, filepath.Join(r.path, dirPending))
-	if _, there := tree[ours]; there || len(tree) != 2 {
-		t.Errorf("left: %v", tree)
-	}
-}
-
 // A decision that nobody carried out is finished: the task is done, once.
-func TestDoctorFinishesDecidedClaims(t *testing.T) {
-	r := viewRun(t, Options{})
-	viewPut(t, r, dirPending, viewTask("t1"))
-	dir := viewClaim(t, r, "w1", false)
-	cd, err := r.claimed.OpenDir(dir)
-	viewMust(t, err)
-	defer cd.Close()
-	viewMust(t, r.pending.Rename("t1.json", cd, "t1.json"))
-	old, _, err := readTask(cd, "t1.json", "t1")
-	viewMust(t, err)
-	worker, n, _ := beeyard.ParseClaimDir(dir)
-	next, err := old.Settle(beeyard.Settlement{Outcome: beeyard.OutcomeDone}, beeyard.Token{Worker: worker, Nonce: n}.String(), time.Now(), 0)
-	viewMust(t, err)
-	data, err := next.Encode()
-	viewMust(t, err)
-	viewPutRaw(t, r, "claimed/"+dir, tagged("t1", tagRecord, "abcd1234"), data)
-	viewMust(t, cd.Rename("t1.json", cd, tagged("t1", tagTaken, "abcd1234")))
-	d := &doctor{r: r, o: DoctorOptions{Fix: true, StaleAfter: time.Minute}, count: map[string]int{}, now: time.Now().Add(time.Minute)}
-	viewMust(t, d.claims(viewContext(t)))
-	if len(d.out) == 0 || d.out[0].Code != "unfinished-settle" || !d.out[0].Fixed {
-		t.Fatalf("findings %+v", d.out)
-	}
-	if v, err := r.Get(viewContext(t), "t1"); err != nil || v.State != beeyard.StateDone || v.Task.Ext.Rev != 1 {
-		t.Errorf("%+v, %v", v, err)
-	}
-}
-
-func TestDoctorRepairsTheCheckpoint(t *testing.T) {
-	for name, damage := range map[string]string{"empty": "", "NUL": strings.Repeat("\x00", 4096), "torn": `{"a":`} {
-		r := viewRun(t, Options{})
-		viewPut(t, r, dirDone, viewTask("t1"))
-		viewPutRaw(t, r, ".", fileStatus, []byte(damage))
-		doctorWant(t, doctorRun(t, r, DoctorOptions{}), "checkpoint-damaged", Bad, fileStatus)
-		if data, err := os.ReadFile(filepath.Join(r.path, fileStatus)); err != nil || string(data) != damage {
-			t.Errorf("%s: looking changed it: %q, %v", name, data, err)
-		}
-		if f := doctorWant(t, doctorRun(t, r, DoctorOptions{Fix: true}), "checkpoint-damaged", Bad, fileStatus); !f.Fixed {
-			t.Errorf("%s: %+v", name, f)
-		}
-		rep := doctorRun(t, r, DoctorOptions{})
-		if len(doctorFind(rep, "checkpoint-damaged")) != 0 || len(doctorFind(rep, "checkpoint-kept")) != 1 {
-			t.Errorf("%s: after the repair %+v", name, rep.Findings)
-		}
-		c, err := r.Checkpoint(viewContext(t))
-		if err != nil || !slices.Equal(c.CompletedTasks, []string{"t1"}) {
-			t.Errorf("%s: %+v, %v", name, c, err)
-		}
-	}
-}
-
 func TestDoctorClockSkew(t *testing.T) {
 	r := viewRun(t, Options{})
 	if f := doctorFind(doctorRun(t, r, DoctorOptions{}), "clock-skew"); len(f) != 0 {
@@ -379,88 +239,8 @@ func TestDoctorLooksAtARunThatMayNotBeWritten(t *testing.T) {
 }
 
 // The graph is gone over once: a chain, a circle and a comb of 100,000 tasks.
-func TestDoctorGraphOfManyTasks(t *testing.T) {
-	const n = 100_000
-	chain := make([][]int32, n)
-	for i := range n - 1 {
-		chain[i] = []int32{int32(i + 1)}
-	}
-	ring := slices.Clone(chain)
-	ring[n-1] = []int32{0}
-	rng := rand.New(rand.NewPCG(3, 4))
-	random := make([][]int32, n)
-	for i := 1; i < n; i++ {
-		for range 3 {
-			random[i] = append(random[i], rng.Int32N(int32(i)))
-		}
-	}
-	for _, c := range []struct {
-		name string
-		next [][]int32
-		want []int
-	}{{"chain", chain, nil}, {"ring", ring, []int{n}}, {"random", random, nil}} {
-		start := time.Now()
-		got := cycles(c.next)
-		t.Logf("%s of %d: %v", c.name, n, time.Since(start))
-		var sizes []int
-		for _, g := range got {
-			sizes = append(sizes, len(g))
-		}
-		if !slices.Equal(sizes, c.want) {
-			t.Errorf("%s: circles of %v, want %v", c.name, sizes, c.want)
-		}
-	}
-}
-
 // Every circle that is reported is one, and there is one exactly when the plain
 // search of the domain finds one.
-func TestDoctorCyclesAreTheDomains(t *testing.T) {
-	for seed := range uint64(300) {
-		rng := rand.New(rand.NewPCG(seed, 1))
-		n := 1 + rng.IntN(12)
-		next := make([][]int32, n)
-		for i := range next {
-			for range rng.IntN(3) {
-				next[i] = append(next[i], rng.Int32N(int32(n)))
-			}
-		}
-		got := cycles(next)
-		inSome := map[int32]bool{}
-		for _, c := range got {
-			for i, v := range c {
-				inSome[v] = true
-				if !slices.Contains(next[v], c[(i+1)%len(c)]) {
-					t.Fatalf("seed %d: %v is no circle of %v", seed, c, next)
-				}
-			}
-		}
-		name := func(list []int32) []string {
-			var out []string
-			for _, i := range list {
-				out = append(out, fmt.Sprint(i))
-			}
-			return out
-		}
-		any := false
-		for i := range next {
-			path := beeyard.FindCycle(fmt.Sprint(i), name(next[i]), func(id string) ([]string, bool) {
-				var j int
-				if _, err := fmt.Sscan(id, &j); err != nil {
-					t.Fatal(err)
-				}
-				return name(next[j]), true
-			})
-			any = any || path != nil
-			if inSome[int32(i)] && path == nil {
-				t.Fatalf("seed %d: %d is in no circle of %v", seed, i, next)
-			}
-		}
-		if any != (len(got) > 0) {
-			t.Fatalf("seed %d: circles %v of %v", seed, got, next)
-		}
-	}
-}
-
 // Whose death cannot be proven is judged by time alone; a stopped one lives.
 func TestDoctorJudgesClaimers(t *testing.T) {
 	r := viewRun(t, Options{})
