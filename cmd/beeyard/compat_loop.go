@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"beeyard"
 	"beeyard/internal/durable"
@@ -105,15 +106,15 @@ func (p *program) olderHandler(name string) (proc.Spec, error) {
 	}
 	out, _ := p.stdout.(*os.File) // not a file: a test's buffer, which no child can write to
 	errOut, _ := p.stderr.(*os.File)
-	s := proc.Spec{Path: path, Env: os.Environ(), Stdout: out, Stderr: errOut, Grace: grace}
+	s := proc.Spec{Path: path, Env: os.Environ(), Stdout: out, Stderr: errOut, Grace: olderGrace}
 	if shellScript(path) {
 		s.Path, s.Args = "/bin/sh", []string{path}
 	}
 	return s, nil
 }
 
-// grace is for what outlives a handler.
-const grace = 10e9
+// olderGrace is what outlives a handler gets between TERM and KILL.
+const olderGrace = 10 * time.Second
 
 // shellScript: a shell, which the older loop is, runs a text without a #! line
 // as a script; the kernel refuses it.
