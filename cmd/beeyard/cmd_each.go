@@ -131,6 +131,7 @@ func (p *program) each(ctx context.Context, e *worker.Each, cfg worker.Config) e
 	if old := len(answers) - added; old > 0 {
 		p.notef("going on: %d of %d tasks were here already", old, len(answers))
 	}
+	defer outliveReaders()()
 	bar := p.newBar(len(tasks))
 	ids := make(map[string]bool, len(tasks))
 	for _, t := range tasks {

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"beeyard"
@@ -74,6 +73,7 @@ time; a second TERM ends them at once.`,
 			return err
 		}
 		defer run.Close()
+		defer outliveReaders()()
 		cfg.Report = p.workLines()
 		sum, err := p.runWorker(cmd.Context(), run, cfg)
 		if p.json {
@@ -199,18 +199,17 @@ func (p *program) runWorker(ctx context.Context, run beeyard.Run, cfg worker.Con
 	}
 	// The first signal ended ctx already; only later ones count here.
 	second := make(chan os.Signal, 1)
-	signal.Notify(second, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(second, stopSignals()...)
 	wg.Go(func() {
 		defer signal.Stop(second)
-		first := true
+		var count stopCount
 		for {
 			select {
 			case <-second:
-				if !first {
+				if count.again(p.clock.Now()) {
 					p.notef("second signal: ending handlers at once")
 					w.StopNow()
 				}
-				first = false
 			case <-helpers.Done():
 				return
 			}

@@ -7,7 +7,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"beeyard/internal/clock"
 
@@ -41,9 +40,9 @@ func (p *program) env(name string) string {
 
 // main runs the command line and returns the exit code.
 func (p *program) main(ctx context.Context, args []string) int {
-	// The first TERM or INT ends the context; commands that drain ask for the
-	// second themselves (see stopSignals).
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	// The first TERM, INT or HUP ends the context; commands that drain ask for
+	// the second themselves (see runWorker).
+	ctx, stop := signal.NotifyContext(ctx, stopSignals()...)
 	defer stop()
 	name := strings.TrimSuffix(filepath.Base(args[0]), ".exe")
 	rest := args[1:]

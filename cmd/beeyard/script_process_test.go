@@ -14,7 +14,7 @@ func cmdSignal(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: signal SIGNAL [PIDFILE]")
 	}
 	signals := map[string]syscall.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "KILL": syscall.SIGKILL,
-		"STOP": syscall.SIGSTOP, "CONT": syscall.SIGCONT}
+		"STOP": syscall.SIGSTOP, "CONT": syscall.SIGCONT, "HUP": syscall.SIGHUP}
 	s, ok := signals[args[0]]
 	if !ok {
 		ts.Fatalf("unknown signal %s", args[0])
