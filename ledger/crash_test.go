@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -37,7 +38,11 @@ func TestKilledAtEveryCall(t *testing.T) {
 			total += k.run()
 		})
 	}
-	t.Logf("%d kills", total)
+	t.Run("interrupted", func(t *testing.T) {
+		k := killer{t: t, strace: strace, op: "acquire", dir: t.TempDir(), signal: "INT"}
+		total += k.run()
+	})
+	t.Logf("MEASURED ledger: %d kills at file system calls", total)
 }
 
 type killer struct {
@@ -45,6 +50,7 @@ type killer struct {
 	strace, op  string
 	dir         string
 	old, wanted []byte
+	signal      string // KILL when empty
 }
 
 func (k *killer) path() string { return filepath.Join(k.dir, "state.yml") }
@@ -122,7 +128,7 @@ func (k *killer) run() (kills int) {
 	for _, call := range fileCalls {
 		for n := first[call] + 1; n <= count[call]; n++ {
 			k.reset()
-			if err := k.child("-e", "trace="+call, "-e", fmt.Sprintf("inject=%s:signal=KILL:when=%d", call, n)); err == nil {
+			if err := k.child("-e", "trace="+call, "-e", fmt.Sprintf("inject=%s:signal=%s:when=%d", call, cmp.Or(k.signal, "KILL"), n)); err == nil {
 				continue // the call came less often this time
 			}
 			kills++
