@@ -117,9 +117,9 @@ func (p *program) finish(cmd *cobra.Command, err error) int {
 		}
 		return code
 	}
-	fmt.Fprintf(p.stderr, "beeyard: %s\n", err)
+	fmt.Fprintf(p.stderr, "beeyard: %s\n", told(err.Error()))
 	if hint != "" {
-		fmt.Fprintf(p.stderr, "  %s\n", hint)
+		fmt.Fprintf(p.stderr, "  %s\n", told(hint))
 	}
 	if code == exitUsage && cmd != nil {
 		fmt.Fprintf(p.stderr, "  see: %s --help\n", cmd.CommandPath())

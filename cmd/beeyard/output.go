@@ -36,7 +36,7 @@ func (p *program) show(v any, text func(w io.Writer) error) error {
 // notef tells people something on stderr that is no result.
 func (p *program) notef(format string, a ...any) {
 	if !p.quiet {
-		fmt.Fprintf(p.stderr, "beeyard: "+format+"\n", a...)
+		fmt.Fprintf(p.stderr, "beeyard: %s\n", told(fmt.Sprintf(format, a...)))
 	}
 }
 
@@ -69,6 +69,16 @@ func plain(s string, n int) string {
 	return b.String()
 }
 
+// told makes what is said on stderr safe for a terminal: the names in it are
+// whatever somebody put into a folder. Joined errors keep their lines.
+func told(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, l := range lines {
+		lines[i] = plain(l, 0)
+	}
+	return strings.Join(lines, "\n")
+}
+
 // isTerminal reports whether f is one.
 func isTerminal(f any) bool {
 	file, ok := f.(*os.File)
@@ -81,7 +91,8 @@ func isTerminal(f any) bool {
 
 // colour reports whether stdout takes colour.
 func (p *program) colour() bool {
-	if _, no := p.getenv("NO_COLOR"); no || p.noColor || p.json {
+	// no-color.org: an empty NO_COLOR asks for nothing.
+	if p.env("NO_COLOR") != "" || p.noColor || p.json {
 		return false
 	}
 	return isTerminal(p.stdout) && p.env("TERM") != "dumb"
