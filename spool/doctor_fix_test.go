@@ -11,6 +11,7 @@ import (
 	"beeyard"
 )
 
+// Neither looking nor a dry run changes a file, whatever is wrong.
 func TestDoctorDryRunChangesNothing(t *testing.T) {
 	r := doctorSick(t)
 	old := ".tmp~x~aaaabbbbccccdddd"
@@ -62,6 +63,7 @@ func TestDoctorFixes(t *testing.T) {
 	}
 }
 
+// viewTreeBodies counts the contents of task files, wherever they lie.
 func viewTreeBodies(t *testing.T, r *Run) map[string]int {
 	t.Helper()
 	bodies := map[string]int{}
@@ -100,6 +102,7 @@ func TestDoctorRemovesOldTempsOnly(t *testing.T) {
 	}
 }
 
+// A decision that nobody carried out is finished: the task is done, once.
 func TestDoctorFinishesDecidedClaims(t *testing.T) {
 	r := viewRun(t, Options{})
 	viewPut(t, r, dirPending, viewTask("t1"))

@@ -207,9 +207,6 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// Neither looking nor a dry run changes a file, whatever is wrong.
-// viewTreeBodies counts the contents of task files, wherever they lie.
-// A decision that nobody carried out is finished: the task is done, once.
 func TestDoctorClockSkew(t *testing.T) {
 	r := viewRun(t, Options{})
 	if f := doctorFind(doctorRun(t, r, DoctorOptions{}), "clock-skew"); len(f) != 0 {
@@ -238,9 +235,6 @@ func TestDoctorLooksAtARunThatMayNotBeWritten(t *testing.T) {
 	}
 }
 
-// The graph is gone over once: a chain, a circle and a comb of 100,000 tasks.
-// Every circle that is reported is one, and there is one exactly when the plain
-// search of the domain finds one.
 // Whose death cannot be proven is judged by time alone; a stopped one lives.
 func TestDoctorJudgesClaimers(t *testing.T) {
 	r := viewRun(t, Options{})

@@ -144,17 +144,6 @@ func exportUntar(t *testing.T, stream []byte, to string) {
 	}
 }
 
-// A stream that was changed or cut anywhere is refused, and nothing of a run is
-// to be seen.
-// exportRepack writes the stream anew with its entries as change has them.
-// Entries that are each whole do not make a whole stream.
-// exportTar makes an archive of one file in the format, or whatever name says.
-// Links in a stream are refused, whatever they are called.
-// exportCutter ends the stream, or the caller, after some bytes.
-// An import that ended anywhere is completed by running it again, and done
-// again it does nothing.
-// Killed between any two of its renames, publishing is completed by the next
-// attempt, and no run is to be seen that lacks what was exported.
 func TestExportOfClaims(t *testing.T) {
 	r := viewRun(t, Options{})
 	body := viewTask("dead")

@@ -18,6 +18,8 @@ import (
 	"beeyard/internal/durable"
 )
 
+// A stream that was changed or cut anywhere is refused, and nothing of a run is
+// to be seen.
 func TestImportRefusesDamage(t *testing.T) {
 	r := exportRun(t)
 	viewMust(t, os.Remove(filepath.Join(r.path, dirArtifacts, "d1.md"))) // small enough to try many places
@@ -48,6 +50,7 @@ func TestImportRefusesDamage(t *testing.T) {
 	try("another tar", exportTar(t, "x/y", "z"))
 }
 
+// exportRepack writes the stream anew with its entries as change has them.
 func exportRepack(t *testing.T, stream []byte, change func(entries []*tar.Header) []*tar.Header) []byte {
 	t.Helper()
 	var all []*tar.Header
@@ -74,6 +77,7 @@ func exportRepack(t *testing.T, stream []byte, change func(entries []*tar.Header
 	return b.Bytes()
 }
 
+// Entries that are each whole do not make a whole stream.
 func TestImportRefusesMissingAndDoubledFiles(t *testing.T) {
 	r := exportRun(t)
 	stream, rep := exportBytes(t, r, ExportOptions{})
@@ -97,6 +101,7 @@ func TestImportRefusesMissingAndDoubledFiles(t *testing.T) {
 	}
 }
 
+// exportTar makes an archive of one file in the format, or whatever name says.
 func exportTar(t *testing.T, name, content string) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -129,6 +134,7 @@ func TestImportStaysInside(t *testing.T) {
 	}
 }
 
+// Links in a stream are refused, whatever they are called.
 func TestImportRefusesLinks(t *testing.T) {
 	var b bytes.Buffer
 	w, err := newExportWriter(&b, "run", exportHead{Format: exportFormat, Export: "e1"}, nil)
@@ -140,6 +146,7 @@ func TestImportRefusesLinks(t *testing.T) {
 	}
 }
 
+// exportCutter ends the stream, or the caller, after some bytes.
 type exportCutter struct {
 	r    io.Reader
 	left int
@@ -156,6 +163,8 @@ func (c *exportCutter) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// An import that ended anywhere is completed by running it again, and done
+// again it does nothing.
 func TestImportCanBeResumed(t *testing.T) {
 	r := exportRun(t)
 	stream, _ := exportBytes(t, r, ExportOptions{})
@@ -196,6 +205,8 @@ func TestImportCanBeResumed(t *testing.T) {
 	}
 }
 
+// Killed between any two of its renames, publishing is completed by the next
+// attempt, and no run is to be seen that lacks what was exported.
 func TestImportPublishesAllOrNothing(t *testing.T) {
 	r := exportRun(t)
 	stream, _ := exportBytes(t, r, ExportOptions{})
