@@ -150,18 +150,30 @@ func TestPickStrangeFiles(t *testing.T) {
 // A file that passes for a task until it is claimed must not come back at once
 // for as long as it is too young for quarantine.
 func TestPickUnreadableIsNotOfferedForEver(t *testing.T) {
-	r := pickRun(t)
+	clk := clock.NewFake(time.Now())
+	r := pickRunAt(t, filepath.Join(t.TempDir(), "run"), Options{}, clk)
 	body := `{"task_id": "half", "task_type": "work", "created_at": "2026-01-02T03:04:05Z", "run_id": 7}`
 	pickRaw(t, r, dirPending, "half.json", []byte(body))
-	w, err := r.Attach(pickContext(t), beeyard.WorkerSpec{ID: "w1"})
+	w, err := r.Attach(pickContext(t), beeyard.WorkerSpec{ID: "w1", StaleAfter: time.Hour})
 	pickMust(t, err)
 	defer func() { pickMust(t, w.Close(pickContext(t))) }()
+	p := pickPicker(t, r)
+	offered := 0
 	for range 5 {
 		c, err := w.Claim(pickContext(t), beeyard.Filter{})
 		pickMust(t, err)
 		if c != nil {
 			t.Fatalf("claimed %+v", c.Task)
 		}
+		if _, ok, err := p.next(pickContext(t), beeyard.Filter{}); err != nil {
+			t.Fatal(err)
+		} else if ok {
+			offered++
+		}
+		clk.Advance(givenFor)
+	}
+	if offered > 1 {
+		t.Errorf("offered %d times", offered)
 	}
 	if there, err := r.pending.Exists("half.json"); err != nil || !there {
 		t.Errorf("the young file is gone: %v", err)

@@ -116,6 +116,8 @@ func (p *picker) notGiven(s *shelf, fresh []listed) ([]listed, error) {
 				continue
 			}
 		}
+		// In full: what was claimed, found to be no task and put back passed for
+		// one when it was read as a candidate.
 		l.full = c != nil
 		kept = append(kept, l)
 	}

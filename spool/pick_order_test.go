@@ -12,17 +12,21 @@ import (
 	"beeyard/internal/durable"
 )
 
+var (
+	pickPriorities = []int{-1 << 62, -1, 0, 0, 0, 1, 7}
+	pickTimes      = []string{"", "soon", "later", "2026-01-02T03:04:05Z", "2026-01-02t03:04:05.000z", "2026-01-02T03:04:05.000000001Z",
+		"2026-01-02T04:04:05+01:00", "2026-01-02T03:04:04Z", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999999Z"}
+)
+
 // pickAnyTask draws tasks whose order is decided by each of the three keys, and
 // by times in all the forms in which they may be written.
 func pickAnyTask(t *rapid.T, id string) *beeyard.Task {
 	return &beeyard.Task{
 		ID: id, Type: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "type"),
-		TierHint: rapid.SampledFrom([]string{"", "haiku"}).Draw(t, "tier"),
-		CreatedAt: rapid.SampledFrom([]string{"", "soon", "later", "2026-01-02T03:04:05Z", "2026-01-02t03:04:05.000z",
-			"2026-01-02T03:04:05.000000001Z", "2026-01-02T04:04:05+01:00", "2026-01-02T03:04:04Z", "0001-01-01T00:00:00Z",
-			"9999-12-31T23:59:59.999999999Z"}).Draw(t, "created"),
+		TierHint:  rapid.SampledFrom([]string{"", "haiku"}).Draw(t, "tier"),
+		CreatedAt: rapid.SampledFrom(pickTimes).Draw(t, "created"),
 		Ext: beeyard.Ext{
-			Priority: rapid.SampledFrom([]int{-1 << 62, -1, 0, 0, 0, 1, 7}).Draw(t, "priority"),
+			Priority: rapid.SampledFrom(pickPriorities).Draw(t, "priority"),
 			Labels:   rapid.SampledFrom([][]string{nil, {"x"}, {"x", "y"}}).Draw(t, "labels"),
 		},
 	}
@@ -47,16 +51,25 @@ func pickSort(tasks []*beeyard.Task) []string {
 }
 
 func TestPickCompareIsBefore(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		a, b := pickAnyTask(t, rapid.SampledFrom([]string{"p", "q"}).Draw(t, "a")), pickAnyTask(t, rapid.SampledFrom([]string{"p", "q"}).Draw(t, "b"))
-		ca, cb := newCandidate(a, 1, durable.Info{}), newCandidate(b, 2, durable.Info{})
-		if got, want := ca.compare(cb) < 0, beeyard.Before(a, b); got != want {
-			t.Fatalf("%+v before %+v: %v, want %v", a, b, got, want)
+	var all []*beeyard.Task
+	for _, priority := range pickPriorities {
+		for _, created := range pickTimes {
+			for _, id := range []string{"p", "q"} {
+				all = append(all, &beeyard.Task{ID: id, CreatedAt: created, Ext: beeyard.Ext{Priority: priority}})
+			}
 		}
-		if ca.compare(cb) != -cb.compare(ca) {
-			t.Fatalf("the order of %+v and %+v depends on who is asked", a, b)
+	}
+	for _, a := range all {
+		for _, b := range all {
+			ca, cb := newCandidate(a, 1, durable.Info{}), newCandidate(b, 2, durable.Info{})
+			if got, want := ca.compare(cb) < 0, beeyard.Before(a, b); got != want {
+				t.Errorf("%+v before %+v: %v, want %v", a, b, got, want)
+			}
+			if ca.compare(cb) != -cb.compare(ca) {
+				t.Errorf("the order of %+v and %+v depends on who is asked", a, b)
+			}
 		}
-	})
+	}
 }
 
 // Whatever comes, goes and comes back, in whatever order it is heard of, each

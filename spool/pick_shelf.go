@@ -98,9 +98,7 @@ func (p *picker) look(ctx context.Context, s *shelf, ids map[string]bool) error 
 		case info.Ino == c.ino && c.sameFile(info):
 			// An event of the file that we know: its own enqueue's, mostly.
 		default:
-			// In full, or a file that is claimed and found to be no task would
-			// be handed out again and again until it is old enough to move.
-			fresh = append(fresh, listed{id: id, full: given})
+			fresh = append(fresh, listed{id: id})
 		}
 	}
 	if len(fresh) == 0 {
