@@ -84,8 +84,9 @@ func (p *program) eachLines(file string) ([]string, error) {
 	var lines []string
 	s := bufio.NewScanner(io.LimitReader(in, eachMost+1))
 	s.Buffer(nil, 128<<10) // a longer line could not be an argument
-	total := 0
+	total, n := 0, 0       // bytes, and lines with the empty ones
 	for s.Scan() {
+		n++
 		line := strings.TrimSuffix(s.Text(), "\r")
 		if total += len(line) + 1; total > eachMost {
 			return nil, &beeyard.Error{Op: "read lines", ID: file, Err: beeyard.Because(beeyard.ErrUsage, "more than 64 MiB of lines")}
@@ -94,13 +95,13 @@ func (p *program) eachLines(file string) ([]string, error) {
 			continue
 		}
 		if !beeyard.ValidText(line) {
-			return nil, &beeyard.Error{Op: "read lines", ID: file, Err: beeyard.Because(beeyard.ErrUsage, fmt.Sprintf("line %d is not UTF-8 text", len(lines)+1))}
+			return nil, &beeyard.Error{Op: "read lines", ID: file, Err: beeyard.Because(beeyard.ErrUsage, fmt.Sprintf("line %d is not UTF-8 text", n))}
 		}
 		lines = append(lines, line)
 	}
 	if err := s.Err(); err != nil {
 		if errors.Is(err, bufio.ErrTooLong) {
-			err = beeyard.Because(beeyard.ErrUsage, fmt.Sprintf("line %d is longer than 128 KiB, more than an argument may be", len(lines)+1))
+			err = beeyard.Because(beeyard.ErrUsage, fmt.Sprintf("line %d is longer than 128 KiB, more than an argument may be", n+1))
 		}
 		return nil, &beeyard.Error{Op: "read lines", ID: file, Err: err}
 	}

@@ -83,7 +83,7 @@ func (p *program) conf() (*config, error) {
 func readConfig(path string) (configFile, error) {
 	fail := func(err error) (configFile, error) {
 		return configFile{}, &beeyard.Error{Op: "read configuration", ID: path, Err: err,
-			Hint: "beeyard config show lists what may stand there"}
+			Hint: "beeyard help configuration lists what may stand there"}
 	}
 	data, err := durable.ReadNamed(path, configMax)
 	if errors.Is(err, fs.ErrNotExist) {

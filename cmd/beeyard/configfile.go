@@ -28,7 +28,7 @@ func flatten(n *yaml.Node, prefix string, into map[string]value, path string) er
 		}
 		s, ok := findSetting(key)
 		if !ok {
-			return beeyard.Because(beeyard.ErrUsage, at(k)+": "+strict.Unknown("setting", key, settingKeys()))
+			return beeyard.Because(beeyard.ErrUsage, at(k)+": "+strict.Unknown("setting", key, settingKeys(prefix)))
 		}
 		text, err := scalarText(s, v)
 		if err == nil {
@@ -75,10 +75,17 @@ func group(key string) bool {
 	return false
 }
 
-func settingKeys() []string {
+// settingKeys are the names that may stand below prefix, groups too: a slip in
+// the name of a group is near to no setting's whole key.
+func settingKeys(prefix string) []string {
 	var keys []string
 	for _, s := range settings() {
-		keys = append(keys, s.key)
+		rest, ok := strings.CutPrefix(s.key, prefix)
+		if !ok {
+			continue
+		}
+		name, _, _ := strings.Cut(rest, ".")
+		keys = append(keys, prefix+name)
 	}
 	return keys
 }

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strconv"
 	"strings"
 	"syscall"
 
 	"beeyard"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // Exit codes, stable; docs/cli.md has them for users.
@@ -131,6 +133,28 @@ func usage(cmd *cobra.Command, err error) error {
 	// The program's own name stands before every error already.
 	op := strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
 	return &beeyard.Error{Op: op, Err: beeyard.Because(beeyard.ErrUsage, err.Error())}
+}
+
+// flagError says what a flag wants where the parser names the Go function that
+// refused the value.
+func flagError(cmd *cobra.Command, err error) error {
+	var bad *pflag.InvalidValueError
+	if !errors.As(err, &bad) {
+		return usage(cmd, err)
+	}
+	why := bad.Unwrap().Error()
+	switch bad.GetFlag().Value.Type() {
+	case "int", "int64":
+		why = "not a whole number"
+		if errors.Is(err, strconv.ErrRange) {
+			why = "too large a number"
+		}
+	case "bool":
+		why = "neither true nor false"
+	case "duration":
+		why = "not a duration like 90s or 5m"
+	}
+	return usageText(cmd, fmt.Sprintf("--%s: %s: %s", bad.GetFlag().Name, why, beeyard.Quote(bad.GetValue())))
 }
 
 func usageText(cmd *cobra.Command, text string) error { return usage(cmd, errors.New(text)) }

@@ -128,7 +128,7 @@ func (p *program) root() *cobra.Command {
 		}
 		return nil
 	}
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, err) })
+	root.SetFlagErrorFunc(flagError)
 	for _, add := range p.commands() {
 		add(root)
 	}
