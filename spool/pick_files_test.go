@@ -298,3 +298,55 @@ func TestPickCostsAreFlat(t *testing.T) {
 		}
 	}
 }
+
+// With nothing ready a small run is looked at itself: what another process did
+// is found without its event and without the poll.
+func TestPickDryLooks(t *testing.T) {
+	r := pickRun(t)
+	pickPut(t, r, dirPending, pickTask(9, pickNeeds("task-000001")))
+	p := pickPicker(t, r)
+	pickDeafen(t, p)
+	for _, step := range []struct {
+		do   func()
+		want string
+	}{
+		{func() {}, ""},
+		{func() { pickPut(t, r, dirPending, pickTask(5)) }, "task-000005"},
+		{func() { pickEnd(t, r, dirDone, "task-000001") }, "task-000009"},
+		{func() { pickPut(t, r, dirHeld, pickTask(3, pickNotBefore(time.Now().Add(-time.Second)))) }, "task-000003"},
+		{func() { pickPut(t, r, dirPending, pickTask(5)) }, "task-000005"},
+	} {
+		step.do()
+		if got := pickNext(t, p, beeyard.Filter{}); got != step.want {
+			t.Errorf("took %q, want %q", got, step.want)
+		}
+	}
+}
+
+// A task that waits for itself never runs, though an earlier life of it is done.
+func TestPickSelf(t *testing.T) {
+	r := pickRun(t)
+	pickPut(t, r, dirPending, pickTask(1, pickNeeds("task-000001")))
+	pickEnd(t, r, dirDone, "task-000001")
+	if got := pickNext(t, pickPicker(t, r), beeyard.Filter{}); got != "" {
+		t.Errorf("a worker took %q", got)
+	}
+	if got := pickOnceID(t, r, beeyard.Filter{}); got != "" {
+		t.Errorf("a one-shot claim took %q", got)
+	}
+}
+
+// A worker keeps what it reads for long, so it does not trust the index blindly.
+func TestPickStaleIndex(t *testing.T) {
+	r := pickRun(t)
+	pickFill(t, r, dirPending, 100)
+	pickIndex(t, r)
+	data, err := pickTask(70, pickPriority(1)).Encode()
+	pickMust(t, err)
+	path := filepath.Join(r.path, dirPending, "task-000070.json")
+	pickMust(t, os.WriteFile(path, data, 0o600)) // the same inode
+	pickMust(t, os.Chtimes(path, time.Unix(1, 0), time.Unix(1, 0)))
+	if got := pickNext(t, pickPicker(t, r), beeyard.Filter{}); got != "task-000070" {
+		t.Errorf("took %q", got)
+	}
+}
