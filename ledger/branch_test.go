@@ -169,6 +169,19 @@ func (n Now) plus(t *testing.T, d time.Duration) Now {
 	return At(when.Add(d))
 }
 
+func TestBranchBeforeTheFirstLease(t *testing.T) {
+	r := newRemote(t)
+	b := r.branch(r.clone("one"), "origin/main")
+	must(t, LeaseLost)(b.Update(t.Context(), func(d *Document) Outcome {
+		return Put(d, Upsert{Writer: "w1", Source: "gh", ID: "1", Fields: &Map{}}, at(noon))
+	}))
+	must(t, LeaseLost)(b.Update(t.Context(), func(d *Document) Outcome { return Acquire(d, "w1", 60, at(noon)) }))
+	must(t, OK)(b.Acquire(t.Context(), "w1", 60, at(noon)))
+	must(t, OK)(b.Update(t.Context(), func(d *Document) Outcome {
+		return Put(d, Upsert{Writer: "w1", Source: "gh", ID: "1", Fields: &Map{}}, at(noon))
+	}))
+}
+
 func TestBranchOnlyTheLedgerIsAdded(t *testing.T) {
 	r := newRemote(t)
 	clone := r.clone("one")

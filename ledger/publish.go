@@ -42,6 +42,21 @@ func (b *Branch) Refresh(ctx context.Context) (Outcome, error) {
 	return out, err
 }
 
+// Update carries out a change that needs the lease, on the worktree's file alone;
+// Publish brings it to the remote. Before the first Acquire of this clone there is
+// no worktree and so no lease: nothing is made then, for git makes a worktree only
+// where nothing is.
+func (b *Branch) Update(ctx context.Context, change func(*Document) Outcome) (Outcome, error) {
+	if durable.HasNamed(filepath.Join(b.work, ".git")) {
+		return b.file.Update(ctx, change)
+	}
+	out := change(NewDocument())
+	if out.changed {
+		out = lost(Lease{}, false)
+	}
+	return out, nil
+}
+
 // Publish carries out a change on what the remote has now, commits and pushes it.
 // When it returns an OK outcome and no error, the remote has the change, and so
 // has the worktree's file. On an error the file is as it was before.
@@ -210,18 +225,19 @@ func (b *Branch) publish(ctx context.Context, dir durable.Dir, verb, writer stri
 	if again, err := b.push(ctx, commit); again || err != nil {
 		return Outcome{}, again, err
 	}
-	return b.confirm(ctx, dir, writer, verb, data, out)
+	return b.confirm(ctx, dir, writer, verb, out)
 }
 
 // confirm looks at what the remote has after a push that it took.
-func (b *Branch) confirm(ctx context.Context, dir durable.Dir, writer, verb string, data []byte, out Outcome) (Outcome, bool, error) {
+func (b *Branch) confirm(ctx context.Context, dir durable.Dir, writer, verb string, out Outcome) (Outcome, bool, error) {
 	commit, err := b.fetch(ctx)
-	if err != nil {
-		return Outcome{}, false, err
+	var back []byte
+	if err == nil {
+		back, err = b.blob(ctx, commit)
 	}
-	back, err := b.blob(ctx, commit)
 	if err != nil {
-		return Outcome{}, false, err
+		return Outcome{}, false, &beeyard.Error{Op: "confirm push", ID: b.remote + "/" + b.name, Err: err,
+			Hint: "the remote took the push, and could not be asked what it has; give the same command again"}
 	}
 	d, err := Read(back)
 	if err != nil {

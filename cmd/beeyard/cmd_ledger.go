@@ -60,6 +60,7 @@ type ledgerAt struct {
 	file   *ledger.File
 	branch *ledger.Branch
 	now    ledger.Now
+	note   func(format string, a ...any)
 }
 
 // fewCollections: a ledger's command lives for some milliseconds and allocates
@@ -81,7 +82,7 @@ func (p *program) openLedger(cmd *cobra.Command, l *ledgerFlags) (*ledgerAt, err
 		}
 		path = all[0]
 	}
-	at := &ledgerAt{path: path, now: ledger.At(p.clock.Now())}
+	at := &ledgerAt{path: path, note: p.notef, now: ledger.At(p.clock.Now())}
 	if l.now != "" {
 		now, ok := ledger.ParseTime(l.now)
 		if !ok {
@@ -110,11 +111,11 @@ func (p *program) openLedger(cmd *cobra.Command, l *ledgerFlags) (*ledgerAt, err
 func (at *ledgerAt) load(ctx context.Context) (*ledger.Document, error) {
 	if at.branch != nil {
 		out, err := at.branch.Refresh(ctx)
-		if err == nil {
-			err = out.Err("refresh ledger", at.path)
-		}
 		if err != nil {
 			return nil, err
+		}
+		if !out.OK() { // to look, what the remote has will do
+			at.note("%s: %s; %s", out.Word, out.Reason, out.Next)
 		}
 	}
 	d, err := at.file.Load()
@@ -140,6 +141,9 @@ func (at *ledgerAt) change(ctx context.Context, verb, writer string, change func
 func (at *ledgerAt) held(ctx context.Context, change func(*ledger.Document) ledger.Outcome) (ledger.Outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, lockWait)
 	defer cancel()
+	if at.branch != nil {
+		return at.branch.Update(ctx, change)
+	}
 	return at.file.Update(ctx, change)
 }
 
