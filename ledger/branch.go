@@ -99,18 +99,24 @@ func (b *Branch) lost() string {
 // no such branch.
 func (b *Branch) fetch(ctx context.Context) (commit string, err error) {
 	heads := "refs/heads/" + b.name
-	_, err = b.git.run(ctx, b.top, nil, "fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head",
-		b.remote, "+"+heads+":"+b.fetched())
-	if err != nil {
-		// Absent, or out of reach? Only the remote's list of refs tells.
-		out, lsErr := b.git.run(ctx, b.top, nil, "ls-remote", "--heads", b.remote, heads)
-		if lsErr != nil || strings.TrimSpace(out) != "" {
-			return "", &beeyard.Error{Op: "fetch branch", ID: b.remote + "/" + b.name, Err: err,
-				Hint: "nothing was changed; the remote must be reachable to share a lease"}
+	for range 3 {
+		_, err = b.git.run(ctx, b.top, nil, "fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head",
+			b.remote, "+"+heads+":"+b.fetched())
+		if err == nil {
+			return b.rev(ctx, b.fetched())
 		}
-		return "", nil
+		// Absent, or out of reach? Only the remote's list of refs tells. When it
+		// has the branch, another machine may have made it in between.
+		out, lsErr := b.git.run(ctx, b.top, nil, "ls-remote", "--heads", b.remote, heads)
+		if lsErr != nil {
+			break
+		}
+		if strings.TrimSpace(out) == "" {
+			return "", nil
+		}
 	}
-	return b.rev(ctx, b.fetched())
+	return "", &beeyard.Error{Op: "fetch branch", ID: b.remote + "/" + b.name, Err: err,
+		Hint: "nothing was changed; the remote must be reachable to share a lease"}
 }
 
 // rev resolves a name to an object, "" when there is none.
