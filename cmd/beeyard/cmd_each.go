@@ -194,6 +194,12 @@ func (p *program) eachEnd(ctx context.Context, run beeyard.Run, tasks []*beeyard
 		if res.Artifact != "" {
 			fmt.Fprintln(p.stdout, res.Artifact)
 		}
+		if len(res.Failed) > 0 {
+			p.notef("beeyard logs TASK shows what a line wrote; beeyard retry TASK lets it run again when this command is repeated")
+		}
+		if res.ByState[beeyard.StateBlocked] > 0 {
+			p.notef("--then did not run: it waits until every line is done")
+		}
 	}
 	if res.ByState[beeyard.StateDone] < res.Total {
 		return silent(exitFailed)
