@@ -27,7 +27,7 @@ func TestWorkersAndHandlersKilledAtRandom(t *testing.T) {
 	r := makeRun(t, numbered(tasks)...)
 	ran := filepath.Join(t.TempDir(), "ran")
 	handler := filepath.Join(t.TempDir(), "handler.sh")
-	must(t, os.WriteFile(handler, []byte("#!/bin/sh\necho $BEEYARD_TASK_ID >> "+ran+"\necho out of $BEEYARD_TASK_ID > $BEEYARD_ARTIFACT_PATH\n"), 0o700))
+	must(t, os.WriteFile(handler, []byte("#!/bin/sh\necho $BEEYARD_TASK_ID >> "+ran+"\necho out of $BEEYARD_TASK_ID > $BEEYARD_ARTIFACT_PATH\nsleep 0.02\n"), 0o700))
 	bin := binary(t)
 	type proc struct {
 		cmd  *exec.Cmd
@@ -67,11 +67,12 @@ func TestWorkersAndHandlersKilledAtRandom(t *testing.T) {
 		}
 		n := rnd.IntN(workers)
 		p := procs[n]
-		if killed%4 == 3 {
-			if pid := childOf(p.cmd.Process.Pid); pid > 0 && syscall.Kill(pid, syscall.SIGKILL) == nil {
-				killed++
-				handlers++
-			}
+		if done() == tasks {
+			t.Fatalf("all done after only %d kills: the handlers are too fast for this test", killed)
+		}
+		if pid := childOf(p.cmd.Process.Pid); killed%4 == 3 && pid > 0 && syscall.Kill(pid, syscall.SIGKILL) == nil {
+			killed++
+			handlers++
 			continue
 		}
 		if p.cmd.Process.Kill() != nil {
@@ -125,13 +126,19 @@ func TestWorkersAndHandlersKilledAtRandom(t *testing.T) {
 
 // childOf is some child of a process, 0 when it has none.
 func childOf(pid int) int {
-	out, err := exec.Command("/bin/sh", "-c", "cat /proc/"+strconv.Itoa(pid)+"/task/*/children 2>/dev/null").Output()
+	lists, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")
 	if err != nil {
 		return 0
 	}
-	for _, f := range strings.Fields(string(out)) {
-		if n, err := strconv.Atoi(f); err == nil {
-			return n
+	for _, l := range lists {
+		out, err := os.ReadFile(l)
+		if err != nil {
+			continue // a thread that has ended
+		}
+		for _, f := range strings.Fields(string(out)) {
+			if n, err := strconv.Atoi(f); err == nil {
+				return n
+			}
 		}
 	}
 	return 0
