@@ -80,6 +80,6 @@ func (d *Document) importItem(old *Map) (id string) {
 			item.Set(k, v)
 		}
 	}
-	d.redact(item, item.str("source"))
+	d.redactFields(item, item.str("source"))
 	return id
 }

@@ -12,9 +12,9 @@ func (d *Document) sensitive(item *Map, source string) bool {
 	return item.get("sensitive").True() || d.Sources().get(source).m.get("sensitive").True()
 }
 
-// redact drops what a sensitive item must not keep. It runs before anything is
-// written anywhere.
-func (d *Document) redact(item *Map, source string) (dropped []string) {
+// redactFields drops what a sensitive item must not keep, as the older engine
+// does. It runs before anything is written anywhere.
+func (d *Document) redactFields(item *Map, source string) (dropped []string) {
 	if !d.sensitive(item, source) {
 		return nil
 	}
@@ -24,7 +24,13 @@ func (d *Document) redact(item *Map, source string) (dropped []string) {
 			dropped = append(dropped, key)
 		}
 	}
-	if redactHistory(item) {
+	return dropped
+}
+
+// redact also cleans the history, which only the native commands write.
+func (d *Document) redact(item *Map, source string) (dropped []string) {
+	dropped = d.redactFields(item, source)
+	if d.sensitive(item, source) && redactHistory(item) {
 		dropped = append(dropped, fieldHistory)
 	}
 	return dropped

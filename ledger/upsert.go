@@ -28,7 +28,7 @@ func upsert(d *Document, op Upsert, now Now) Outcome {
 	}
 	item.Set("source", StringValue(op.Source))
 	item.Set("id", StringValue(op.ID))
-	d.redact(item, op.Source)
+	d.redactFields(item, op.Source)
 	d.stamp(now)
 	return done(nil)
 }
