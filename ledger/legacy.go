@@ -18,6 +18,7 @@ func Import(d *Document, legacy *Map, channels map[string]string, now Now) Outco
 			item.Set("status", StringValue(StatusFixPending))
 			down = append(down, key)
 		}
+		d.redact(d.Item(key), sourceOf(key, d.Item(key)))
 	}
 	o.Payload.Set("downgraded", stringList(down))
 	return o
