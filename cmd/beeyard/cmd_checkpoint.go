@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -115,7 +114,7 @@ func (p *program) addCheckpointInit(parent *cobra.Command) {
 		Args:    args(0, 0), ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	c.add(cmd, "Initialized")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
 		check, err := c.checkpoint()
 		if err != nil {
 			return err
@@ -124,7 +123,7 @@ func (p *program) addCheckpointInit(parent *cobra.Command) {
 		if err != nil {
 			return err
 		}
-		defer run.Close()
+		defer closing(run, &err)
 		check.RunID = run.ID()
 		made, err := run.InitCheckpoint(cmd.Context(), check)
 		if err != nil {
@@ -146,7 +145,7 @@ func (p *program) addCheckpointShow(parent *cobra.Command) {
 			if err != nil {
 				return err
 			}
-			defer func() { err = errors.Join(err, run.Close()) }()
+			defer closing(run, &err)
 			c, err := run.Checkpoint(cmd.Context())
 			if err != nil {
 				return err
@@ -210,12 +209,12 @@ that revision was read.`,
 	parent.AddCommand(cmd)
 }
 
-func (p *program) writeCheckpoint(cmd *cobra.Command, e beeyard.CheckpointEdit) error {
+func (p *program) writeCheckpoint(cmd *cobra.Command, e beeyard.CheckpointEdit) (err error) {
 	run, err := p.openRun(cmd.Context(), "")
 	if err != nil {
 		return err
 	}
-	defer run.Close()
+	defer closing(run, &err)
 	c, err := run.WriteCheckpoint(cmd.Context(), e)
 	if err != nil {
 		return err

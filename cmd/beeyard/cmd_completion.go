@@ -90,7 +90,7 @@ func (p *program) completeTasks(states ...beeyard.State) cobra.CompletionFunc {
 		if err != nil {
 			return nil, none
 		}
-		defer run.Close()
+		defer func() { _ = run.Close() }() // only read
 		page, err := run.List(cmd.Context(), beeyard.Query{States: states, Text: word, Limit: completeMost})
 		if err != nil {
 			return nil, none

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -57,7 +56,7 @@ func (p *program) doctor(ctx context.Context, arg string, o spool.DoctorOptions)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, run.Close()) }()
+	defer closing(run, &err)
 	o.Extra = append(machineFindings(), o.Extra...)
 	bar := p.newBar(0)
 	o.Progress = func(_ string, done, total int) { bar.total = total; bar.set(done, 0) }

@@ -37,7 +37,7 @@ that stands elsewhere already is marked with ^.`,
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, run.Close()) }()
+		defer closing(run, &err)
 		g, err := readGraph(cmd.Context(), run)
 		if err != nil {
 			return err

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"sort"
@@ -40,7 +39,7 @@ func (p *program) history(ctx context.Context, id string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, run.Close()) }()
+	defer closing(run, &err)
 	v, err := run.Get(ctx, id)
 	if err != nil {
 		return err

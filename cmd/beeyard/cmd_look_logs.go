@@ -38,7 +38,7 @@ is then one line of JSON.`,
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, run.Close()) }()
+		defer closing(run, &err)
 		l.run, l.id = run, argv[0]
 		if l.follow {
 			return p.followLog(cmd.Context(), &l)
@@ -65,7 +65,7 @@ type logJSON struct {
 // logMost bounds what --json holds in memory; a log's own cap is below it.
 const logMost = 64 << 20
 
-func (p *program) printLog(ctx context.Context, l *logQuery) error {
+func (p *program) printLog(ctx context.Context, l *logQuery) (err error) {
 	v, err := l.run.Get(ctx, l.id)
 	if err != nil {
 		return err
@@ -74,7 +74,7 @@ func (p *program) printLog(ctx context.Context, l *logQuery) error {
 	if err != nil {
 		return err
 	}
-	defer a.Close()
+	defer closing(a, &err)
 	from, err := tailStart(a, l.tail)
 	if err != nil {
 		return fmt.Errorf("read log: %w", err)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -148,7 +147,7 @@ func (p *program) listTasks(ctx context.Context, arg string, q beeyard.Query) (e
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, run.Close()) }()
+	defer closing(run, &err)
 	counts, err := run.Counts(ctx)
 	if err != nil {
 		return err

@@ -39,7 +39,7 @@ func (p *program) showTask(ctx context.Context, id string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, run.Close()) }()
+	defer closing(run, &err)
 	v, err := run.Get(ctx, id)
 	if err != nil {
 		return err

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -59,7 +58,7 @@ func (p *program) wait(ctx context.Context, ids []string, timeout time.Duration,
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, run.Close()) }()
+	defer closing(run, &err)
 	// Looks are under the caller's context: the answer at the timeout is a look.
 	limit, cancel := ctx, context.CancelFunc(func() {})
 	if timeout > 0 {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -36,7 +35,7 @@ by programs that leave no events. With --json each line is one JSON object.`,
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, run.Close()) }()
+		defer closing(run, &err)
 		err = p.watch(cmd.Context(), run, p.clock.Now().Add(-*since))
 		if cmd.Context().Err() != nil {
 			return nil // interrupted: the way it ends

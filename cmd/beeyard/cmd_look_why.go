@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -23,7 +22,7 @@ func (p *program) addWhy(root *cobra.Command) {
 			if err != nil {
 				return err
 			}
-			defer func() { err = errors.Join(err, run.Close()) }()
+			defer closing(run, &err)
 			v, err := run.Get(ctx, argv[0])
 			if err != nil {
 				return err

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -32,7 +31,7 @@ folder away; it is refused while a worker is attached.`,
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, run.Close()) }()
+		defer closing(run, &err)
 		file := *output
 		if file == "" {
 			file = run.Location() + ".tar.gz"

@@ -63,7 +63,7 @@ func (p *program) export(ctx context.Context, arg, output string, force, live bo
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, run.Close()) }()
+	defer closing(run, &err)
 	o := spool.ExportOptions{Live: live}
 	var end func()
 	o.Progress, end = p.newCounter("exported")
@@ -146,7 +146,7 @@ the run before every digest has been proven. It can be killed and begun again.`,
 		Args:    args(1, 2),
 	}
 	folder := cmd.Flags().String("at", "", "the run's own folder, anywhere")
-	cmd.RunE = func(cmd *cobra.Command, argv []string) error {
+	cmd.RunE = func(cmd *cobra.Command, argv []string) (err error) {
 		if (*folder == "") == (len(argv) < 2) {
 			return usageText(cmd, "it needs either NAME or --at FOLDER")
 		}
@@ -159,15 +159,11 @@ the run before every digest has been proven. It can be killed and begun again.`,
 		if err != nil {
 			return err
 		}
-		in := p.stdin
-		if argv[0] != "-" {
-			f, err := durable.OpenNamed(argv[0])
-			if err != nil {
-				return namedError("import run", argv[0], err)
-			}
-			defer f.Close()
-			in = f
+		in, err := p.openInput("import run", argv[0])
+		if err != nil {
+			return err
 		}
+		defer closing(in, &err)
 		tell, end := p.newCounter("imported")
 		rep, err := spool.Import(cmd.Context(), in, path, spool.ImportOptions{Progress: tell})
 		end()

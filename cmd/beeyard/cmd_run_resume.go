@@ -56,7 +56,7 @@ func (p *program) resume(ctx context.Context, arg string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, run.Close()) }()
+	defer closing(run, &err)
 	r := resumeJSON{RunID: run.ID(), Location: run.Location()}
 	if r.Backlog, err = run.Note(ctx, "BACKLOG.md"); err != nil {
 		return err

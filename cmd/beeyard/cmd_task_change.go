@@ -20,7 +20,7 @@ type changed struct {
 
 // changeTasks does one operation on each task that was named, in order, and
 // stops at the first that fails.
-func (p *program) changeTasks(ctx context.Context, ids []string, do func(beeyard.Run, string) (changed, error)) error {
+func (p *program) changeTasks(ctx context.Context, ids []string, do func(beeyard.Run, string) (changed, error)) (err error) {
 	for _, id := range ids {
 		if err := beeyard.CheckStoredID(id); err != nil {
 			return err
@@ -30,7 +30,7 @@ func (p *program) changeTasks(ctx context.Context, ids []string, do func(beeyard
 	if err != nil {
 		return err
 	}
-	defer run.Close()
+	defer closing(run, &err)
 	out := make([]changed, 0, len(ids))
 	for _, id := range ids {
 		c, err := do(run, id)

@@ -67,7 +67,7 @@ than the stale limit (300s), or the task is given to somebody else.`,
 	f.Var(&wait, "wait", "wait until there is one; --wait=5m: at most so long (then exit 8)")
 	f.Lookup("wait").NoOptDefVal = forever
 	exitEmpty := f.Bool("exit-empty", false, "exit 3 when there is nothing; with --wait: when nothing can come of itself")
-	cmd.RunE = func(cmd *cobra.Command, argv []string) error {
+	cmd.RunE = func(cmd *cobra.Command, argv []string) (err error) {
 		if len(argv) > 0 {
 			// A flag whose value may be missing takes none after a space.
 			if !wait.on || wait.most > 0 {
@@ -95,7 +95,7 @@ than the stale limit (300s), or the task is given to somebody else.`,
 		if err != nil {
 			return err
 		}
-		defer run.Close()
+		defer closing(run, &err)
 		claim, err := p.claim(cmd.Context(), run, spec, filter, wait, *exitEmpty)
 		if err != nil {
 			return err

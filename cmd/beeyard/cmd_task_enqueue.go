@@ -144,12 +144,12 @@ type enqueueResult struct {
 	Tasks    []beeyard.Enqueued `json:"tasks"`
 }
 
-func (p *program) enqueue(ctx context.Context, tasks []*beeyard.Task, o beeyard.EnqueueOptions, now bool) error {
+func (p *program) enqueue(ctx context.Context, tasks []*beeyard.Task, o beeyard.EnqueueOptions, now bool) (err error) {
 	run, err := p.openRun(ctx, "")
 	if err != nil {
 		return err
 	}
-	defer run.Close()
+	defer closing(run, &err)
 	if !now {
 		if o.Under, err = p.followUp(run.Location()); err != nil {
 			return err

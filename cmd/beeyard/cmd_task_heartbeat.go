@@ -21,7 +21,7 @@ that somebody wants the task ended.`,
 	}
 	who.add(cmd)
 	note := cmd.Flags().String("note", "", "what is being done, for people")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
 		ref, err := who.ref(p, cmd)
 		if err != nil {
 			return err
@@ -34,7 +34,7 @@ that somebody wants the task ended.`,
 		if err != nil {
 			return err
 		}
-		defer run.Close()
+		defer closing(run, &err)
 		if err := run.Heartbeat(ctx, ref, *note); err != nil {
 			return err
 		}

@@ -25,7 +25,7 @@ Their ids stay used, and who depends on a task that was done is not held up.
 	f.BoolVar(&o.Delete, "delete", false, "remove the bodies, keep the ids")
 	f.BoolVar(&o.DryRun, "dry-run", false, "only say what would be pruned")
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]string{"done", "failed", "canceled"}, cobra.ShellCompDirectiveNoFileComp))
-	cmd.RunE = func(cmd *cobra.Command, ids []string) error {
+	cmd.RunE = func(cmd *cobra.Command, ids []string) (err error) {
 		if o.OlderThan < 0 {
 			return usageText(cmd, "--older-than is not negative")
 		}
@@ -45,7 +45,7 @@ Their ids stay used, and who depends on a task that was done is not held up.
 		if err != nil {
 			return err
 		}
-		defer run.Close()
+		defer closing(run, &err)
 		rep, err := run.Prune(cmd.Context(), o)
 		if err != nil {
 			if len(rep.Pruned) > 0 {

@@ -28,7 +28,7 @@ timer may do it where none runs. A stopped process keeps its claims, unless
 	f.BoolVar(&o.DryRun, "dry-run", false, "only say what would be done")
 	// Not the setting worker.id: a reap is for every worker unless told otherwise.
 	f.StringVar(&o.Worker, "worker-id", "", "only claims of this worker")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
 		c, err := p.conf()
 		if err != nil {
 			return err
@@ -51,7 +51,7 @@ timer may do it where none runs. A stopped process keeps its claims, unless
 		if err != nil {
 			return err
 		}
-		defer run.Close()
+		defer closing(run, &err)
 		rep, err := run.Reap(cmd.Context(), o)
 		if err != nil {
 			return err

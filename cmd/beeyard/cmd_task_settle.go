@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"beeyard"
-	"beeyard/internal/durable"
 	"beeyard/internal/strict"
 
 	"github.com/spf13/cobra"
@@ -148,12 +147,12 @@ func (p *program) limits() (beeyard.Limits, error) {
 	return l, errors.Join(errs[:]...)
 }
 
-func (p *program) settle(ctx context.Context, ref beeyard.Ref, s beeyard.Settlement, artifact string) error {
+func (p *program) settle(ctx context.Context, ref beeyard.Ref, s beeyard.Settlement, artifact string) (err error) {
 	run, err := p.openRun(ctx, "")
 	if err != nil {
 		return err
 	}
-	defer run.Close()
+	defer closing(run, &err)
 	if artifact != "" {
 		if s.Artifact, err = p.stage(ctx, run, ref, artifact); err != nil {
 			return err
@@ -182,16 +181,12 @@ func (p *program) settle(ctx context.Context, ref beeyard.Ref, s beeyard.Settlem
 	})
 }
 
-func (p *program) stage(ctx context.Context, run beeyard.Run, ref beeyard.Ref, file string) (*beeyard.Artifact, error) {
-	in := p.stdin
-	if file != "-" {
-		f, err := durable.OpenNamed(file)
-		if err != nil {
-			return nil, namedError("read artifact", file, err)
-		}
-		defer f.Close()
-		in = f
+func (p *program) stage(ctx context.Context, run beeyard.Run, ref beeyard.Ref, file string) (_ *beeyard.Artifact, err error) {
+	in, err := p.openInput("read artifact", file)
+	if err != nil {
+		return nil, err
 	}
+	defer closing(in, &err)
 	return run.StageArtifact(ctx, ref, in)
 }
 

@@ -98,16 +98,12 @@ const linesMost = 1 << 30
 
 // taskLines reads one task a line. Every line is checked before the first is
 // enqueued; the error names the line.
-func (p *program) taskLines(file string) ([]*beeyard.Task, error) {
-	in := p.stdin
-	if file != "-" {
-		f, err := durable.OpenNamed(file)
-		if err != nil {
-			return nil, namedError("read tasks", file, err)
-		}
-		defer f.Close()
-		in = f
+func (p *program) taskLines(file string) (_ []*beeyard.Task, err error) {
+	in, err := p.openInput("read tasks", file)
+	if err != nil {
+		return nil, err
 	}
+	defer closing(in, &err)
 	fail := func(n int, err error) error {
 		return &beeyard.Error{Op: "read tasks", ID: file, Err: fmt.Errorf("line %d: %w", n, err),
 			Hint: `a line is one JSON object: {"id":"a","type":"audit","payload":{…},"depends_on":["b"]}`}
@@ -145,6 +141,18 @@ func (p *program) taskLines(file string) ([]*beeyard.Task, error) {
 		return nil, fmt.Errorf("read tasks: %w", err)
 	}
 	return tasks, nil
+}
+
+// openInput opens a file that the user names for reading; "-" is stdin.
+func (p *program) openInput(op, file string) (io.ReadCloser, error) {
+	if file == "-" {
+		return io.NopCloser(p.stdin), nil
+	}
+	f, err := durable.OpenNamed(file)
+	if err != nil {
+		return nil, namedError(op, file, err)
+	}
+	return f, nil
 }
 
 // namedError is that of a file which the user named.
