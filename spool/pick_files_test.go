@@ -350,3 +350,26 @@ func TestPickStaleIndex(t *testing.T) {
 		t.Errorf("took %q", got)
 	}
 }
+
+// A producer that writes slowly, straight into pending/, is done at last. No
+// name changes by that, so only the poll looks again.
+func TestPickPollFindsFinishedWriting(t *testing.T) {
+	r := pickRun(t)
+	p := pickPicker(t, r)
+	pickDeafen(t, p)
+	path := filepath.Join(r.path, dirPending, "task-000001.json")
+	data, err := pickTask(1).Encode()
+	pickMust(t, err)
+	pickMust(t, os.WriteFile(path, data[:len(data)/2], 0o600))
+	if got := pickNext(t, p, beeyard.Filter{}); got != "" {
+		t.Fatalf("took half of %q", got)
+	}
+	pickMust(t, os.WriteFile(path, data, 0o600))
+	if got := pickNext(t, p, beeyard.Filter{}); got != "" {
+		t.Fatalf("took %q before the poll", got)
+	}
+	pickMust(t, p.wait(pickContext(t), time.Millisecond))
+	if got := pickNext(t, p, beeyard.Filter{}); got != "task-000001" {
+		t.Errorf("after the poll took %q", got)
+	}
+}
