@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +18,24 @@ type call struct {
 	env   map[string]string
 	stdin string
 	bound time.Duration // 0: as long as a test may wait
+}
+
+// lockedBuffer takes what several goroutines write, as a file does.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }
 
 type answer struct {
@@ -32,7 +51,7 @@ func (c call) run(t testing.TB, args ...string) answer {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
-	var out, errs bytes.Buffer
+	var out, errs lockedBuffer
 	p := &program{stdin: strings.NewReader(c.stdin), stdout: &out, stderr: &errs, clock: clock.Real(),
 		getenv: func(name string) (string, bool) {
 			v, ok := c.env[name]
