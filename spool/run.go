@@ -74,6 +74,7 @@ func Create(path string, c beeyard.Checkpoint, o Options, clk clock.Clock) (*Run
 	if _, err := r.InitCheckpoint(context.Background(), c); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
+	r.id = c.RunID
 	return r, nil
 }
 
