@@ -164,3 +164,32 @@ func TestPickNames(t *testing.T) {
 		}
 	})
 }
+
+// What comes while a list is being taken from goes where it belongs, one at a
+// time or very many at once.
+func TestPickLateComesInOrder(t *testing.T) {
+	r := pickRun(t)
+	pickFill(t, r, dirPending, 5)
+	p := pickPicker(t, r)
+	if got := pickNext(t, p, beeyard.Filter{}); got != "task-000000" {
+		t.Fatalf("took %q", got)
+	}
+	for _, late := range [][]*beeyard.Task{{pickTask(700, pickPriority(9))}, nil} {
+		if late == nil {
+			for i := range 2 * mergeFrom {
+				late = append(late, pickTask(800+i, pickPriority(i%3)))
+			}
+		}
+		pickPut(t, r, dirPending, late...)
+		for _, task := range late {
+			r.pickHint(task.ID, beeyard.PlacePending)
+		}
+		first := pickSort(late)[0]
+		if got := pickNext(t, p, beeyard.Filter{}); got != first {
+			t.Errorf("took %q, want %q", got, first)
+		}
+	}
+	if got := pickAll(t, p, beeyard.Filter{}); len(got) != 4+2*mergeFrom-1 {
+		t.Errorf("%d were left", len(got))
+	}
+}
