@@ -150,10 +150,10 @@ func (c *eventCursor) close() error {
 // readLine gives nil for a line that is too long.
 func readLine(in *bufio.Reader) ([]byte, error) {
 	line, err := in.ReadSlice('\n')
-	if err != bufio.ErrBufferFull {
+	if !errors.Is(err, bufio.ErrBufferFull) {
 		return line, err
 	}
-	for err == bufio.ErrBufferFull {
+	for errors.Is(err, bufio.ErrBufferFull) {
 		_, err = in.ReadSlice('\n')
 	}
 	return nil, err
