@@ -169,7 +169,7 @@ func TestPickNames(t *testing.T) {
 // time or very many at once.
 func TestPickLateComesInOrder(t *testing.T) {
 	r := pickRun(t)
-	pickFill(t, r, dirPending, 5)
+	pickFill(t, r, dirPending, 2*mergeFrom)
 	p := pickPicker(t, r)
 	if got := pickNext(t, p, beeyard.Filter{}); got != "task-000000" {
 		t.Fatalf("took %q", got)
@@ -189,7 +189,7 @@ func TestPickLateComesInOrder(t *testing.T) {
 			t.Errorf("took %q, want %q", got, first)
 		}
 	}
-	if got := pickAll(t, p, beeyard.Filter{}); len(got) != 4+2*mergeFrom-1 {
+	if got := pickAll(t, p, beeyard.Filter{}); len(got) != 4*mergeFrom-2 {
 		t.Errorf("%d were left", len(got))
 	}
 }
