@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"path/filepath"
+	"strings"
 	"unicode/utf8"
 
 	"beeyard"
@@ -23,7 +24,8 @@ func (r *Run) readRunID() string {
 		return filepath.Base(r.path)
 	}
 	defer f.Close()
-	id, whole := scanRunID(f)
+	id, schema, whole := scanRun(f)
+	r.schema = schema
 	if id == "" && !whole {
 		return r.salvageRunID(nil)
 	}
@@ -33,37 +35,53 @@ func (r *Run) readRunID() string {
 	return id
 }
 
-// scanRunID looks for the run_id of a JSON object; whole is false when the
-// text ended or broke before there was an answer.
 func scanRunID(text io.Reader) (id string, whole bool) {
+	id, _, whole = scanRun(text)
+	return id, whole
+}
+
+// scanRun looks for the run_id of a JSON object, and for a schema_version on
+// the way there (writers put it first); whole is false when the text ended or
+// broke before there was an answer.
+func scanRun(text io.Reader) (id, schema string, whole bool) {
 	dec := json.NewDecoder(text)
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
-		return "", false
+		return "", "", false
 	}
 	for dec.More() {
 		key, err := dec.Token()
 		if err != nil {
-			return "", false
+			return "", schema, false
 		}
-		if key != "run_id" {
-			var skip json.RawMessage
-			if dec.Decode(&skip) != nil {
-				return "", false
-			}
+		var raw json.RawMessage
+		if dec.Decode(&raw) != nil {
+			return "", schema, false
+		}
+		if key != "run_id" && key != "schema_version" {
 			continue
 		}
-		var v any
-		if dec.Decode(&v) != nil {
-			return "", false
-		}
-		s, _ := v.(string)
-		if len(s) > maxRunID || !utf8.ValidString(s) {
+		var s string
+		if json.Unmarshal(raw, &s) != nil || len(s) > maxRunID || !utf8.ValidString(s) {
 			s = ""
 		}
-		return s, true
+		if key == "run_id" {
+			return s, schema, true
+		}
+		schema = s
 	}
 	_, err := dec.Token()
-	return "", err == nil
+	return "", schema, err == nil
+}
+
+// knownSchema refuses a run of a schema that this program does not know:
+// nothing may be claimed by rules that have changed.
+func (r *Run) knownSchema() error {
+	major, _, _ := strings.Cut(r.schema, ".")
+	if major == "" || major == "0" {
+		return nil
+	}
+	return &beeyard.Error{Op: "claim", ID: r.id, Err: beeyard.Because(beeyard.ErrSchema, "schema_version "+beeyard.Quote(r.schema)+" of status.json is newer than this program"),
+		Hint: "use a newer beeyard for this run"}
 }
 
 // salvageRunID is the id of a run whose status.json is damaged: what its text

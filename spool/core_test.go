@@ -345,3 +345,17 @@ func TestGroupOfSettles(t *testing.T) {
 		t.Fatalf("left in claims: %v", left)
 	}
 }
+
+func TestClaimRefusesAnUnknownSchema(t *testing.T) {
+	r := coreRun(t, Options{}, "a")
+	status := filepath.Join(r.path, fileStatus)
+	data, err := os.ReadFile(status)
+	enqMust(t, err)
+	enqMust(t, os.WriteFile(status, []byte(strings.Replace(string(data), `"0.1"`, `"9.0"`, 1)), 0o600))
+	other := enqOpen(t, r.path, Options{Host: coreHost()})
+	for _, kind := range []beeyard.Kind{beeyard.KindSingle, beeyard.KindProcess} {
+		if _, err := other.Attach(enqContext(t), beeyard.WorkerSpec{ID: "w", Kind: kind}); !errors.Is(err, beeyard.ErrSchema) || !errors.Is(err, beeyard.ErrCorrupt) {
+			t.Fatalf("%s: %v", kind, err)
+		}
+	}
+}

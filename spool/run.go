@@ -17,12 +17,13 @@ import (
 
 // Run is a run in a directory. It implements beeyard.Run.
 type Run struct {
-	id   string
-	path string
-	host Host
-	ro   bool
-	warn func(string)
-	clk  clock.Clock
+	id     string
+	path   string
+	schema string // status.json's, as far as it was read at the open
+	host   Host
+	ro     bool
+	warn   func(string)
+	clk    clock.Clock
 	// jitter is random in [0,1); a field so that tests decide.
 	jitter func() float64
 

@@ -36,7 +36,7 @@ func (r *Run) Attach(ctx context.Context, spec beeyard.WorkerSpec) (beeyard.Work
 	if err := r.writable("attach worker"); err != nil {
 		return nil, err
 	}
-	if err := beeyard.CheckID("worker", spec.ID); err != nil {
+	if err := errors.Join(beeyard.CheckID("worker", spec.ID), r.knownSchema()); err != nil {
 		return nil, err
 	}
 	if spec.Kind == "" {

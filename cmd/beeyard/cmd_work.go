@@ -177,6 +177,8 @@ func (p *program) handler(c *config, cmd *cobra.Command, cfg worker.Config) (wor
 // runWorker runs w until it ends by itself or is told to: the first TERM
 // drains, the second ends handlers at once.
 func (p *program) runWorker(ctx context.Context, run beeyard.Run, cfg worker.Config) (worker.Summary, error) {
+	p.draining.Store(true)
+	defer p.draining.Store(false)
 	w, err := worker.New(run, cfg, p.clock)
 	if err != nil {
 		return worker.Summary{By: map[beeyard.Outcome]int{}}, err

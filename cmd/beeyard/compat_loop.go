@@ -71,6 +71,8 @@ once. TERM waits for the handler that runs.`,
 
 // runOlderLoop cleans up after killed workers first, and reaps as PID 1.
 func (p *program) runOlderLoop(ctx context.Context, l *worker.OlderLoop) error {
+	p.draining.Store(true)
+	defer p.draining.Store(false)
 	helpers, stop := context.WithCancel(context.WithoutCancel(ctx))
 	killed, reap, err := worker.PrepareHost(helpers, os.Getpid() == 1)
 	if err != nil {

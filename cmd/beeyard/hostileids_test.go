@@ -43,8 +43,8 @@ func TestHostileIDs(t *testing.T) {
 		try("new task", id, usage, "enqueue", eq("--id"), "--type", "x")
 		try("worker", id, usage, "claim", "--worker-id="+orText(id, " "))
 		try("worker", id, usage, "work", "--handler", "/bin/true", "--once", "--worker-id="+orText(id, " "))
-		if id != "" { // no dependency at all
-			try("dependency", id, usage, "enqueue", "--id", "dep", "--type", "x", "--depends-on="+id)
+		try("dependency", id, usage, "enqueue", "--id", "dep", "--type", "x", "--depends-on="+id)
+		if id != "" { // no name at all
 			try("new run", id, usage, "run", "new", "--", id)
 			try("imported run", id, usage, "run", "import", "--", filepath.Join(outside, "nowhere.tar"), id)
 		}

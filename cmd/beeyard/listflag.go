@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -15,6 +16,11 @@ type listFlag struct {
 }
 
 func (l *listFlag) Set(s string) error {
+	// "$UNSET" must not mean "none": a dependency that is left out is a task that
+	// runs too early.
+	if strings.Trim(s, " ,") == "" {
+		return errors.New("it is empty; leave the flag out instead")
+	}
 	if !l.set {
 		*l.to, l.set = nil, true
 	}

@@ -7,6 +7,9 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"beeyard/internal/clock"
 
@@ -27,10 +30,13 @@ type program struct {
 	rootDir string // --root
 	runRef  string // --run
 	config  *config
+
+	draining atomic.Bool // a command that ends by its own rules is at work
+	exit     func(code int)
 }
 
 func newProgram() *program {
-	return &program{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.LookupEnv, clock: clock.Real()}
+	return &program{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.LookupEnv, clock: clock.Real(), exit: os.Exit}
 }
 
 func (p *program) env(name string) string {
@@ -44,6 +50,11 @@ func (p *program) main(ctx context.Context, args []string) int {
 	// the second themselves (see runWorker).
 	ctx, stop := signal.NotifyContext(ctx, stopSignals()...)
 	defer stop()
+	ended := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() { p.giveUp(ctx, ended) })
+	defer watch.Wait()
+	defer close(ended)
 	name := strings.TrimSuffix(filepath.Base(args[0]), ".exe")
 	rest := args[1:]
 	if as, ok := compatNames[name]; ok {
@@ -73,6 +84,31 @@ func wantsJSON(args []string) bool {
 		}
 	}
 	return false
+}
+
+// endPatience is how long a command that was told to end may take. A read of a
+// terminal or a pipe cannot be called off in Go, and who waits there would
+// never end; stopping anywhere is safe, as a kill is.
+const endPatience = 2 * time.Second
+
+// giveUp ends the program when a signal came and the command does not end.
+// Commands that drain have their own rules.
+func (p *program) giveUp(ctx context.Context, ended <-chan struct{}) {
+	select {
+	case <-ended:
+		return
+	case <-ctx.Done():
+	}
+	late := p.clock.NewTimer(endPatience)
+	defer late.Stop()
+	select {
+	case <-ended:
+	case <-late.C():
+		if !p.draining.Load() && p.exit != nil {
+			p.notef("interrupted")
+			p.exit(exitFailed)
+		}
+	}
 }
 
 // compatNames are the programs that beeyard acts as when called by their name.
