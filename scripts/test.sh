@@ -32,7 +32,7 @@ go test "${race[@]}" -shuffle=on -timeout "$timeout" -v ./... >"$log" 2>&1 || st
 grep -E '^(ok|FAIL|panic|---|\?)|^ +--- (FAIL|SKIP)|MEASURED|SKIPPED' "$log" | grep -vE '^--- PASS|^\?' || true
 if ((status)); then
   echo "== output of what failed" >&2
-  grep -vE '^(=== (RUN|PAUSE|CONT|NAME)|--- PASS|    --- PASS| +--- PASS)' "$log" | tail -300 >&2
+  grep -vE '^(=== (RUN|PAUSE|CONT|NAME)|ok| *--- PASS|.*MEASURED)' "$log" | grep -B 60 -A 15 -E '^ *(--- FAIL|panic:|WARNING: DATA RACE)' | tail -600 >&2
 fi
 passed=$(grep -cE '^--- PASS' "$log" || true)
 failed=$(grep -cE '^--- FAIL' "$log" || true)
