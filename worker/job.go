@@ -30,22 +30,34 @@ func (w *Worker) start(slot Slot, c *beeyard.Claim) {
 	w.jobs[c.Ref()] = j
 	w.mu.Unlock()
 	w.tell(Event{Kind: "claimed", TaskID: c.Task.ID, Task: c.Task})
-	go func() {
-		w.do(slot, j)
+	w.settling.Go(func() {
+		s := w.do(slot, j)
+		// With several slots the next handler runs while this settle waits for the
+		// disk. Not with one: there a kill would cost two runs where it costs one.
+		early := w.cfg.Concurrency > 1
+		if early {
+			w.tickets <- struct{}{}
+			w.slots <- slot
+		}
+		w.settle(j, s)
 		j.end(nil)
 		w.mu.Lock()
 		delete(w.jobs, c.Ref())
 		w.mu.Unlock()
-		w.slots <- slot // last: whoever holds all slots knows that no job runs
+		if early {
+			<-w.tickets
+		} else {
+			w.slots <- slot
+		}
 		select {
 		case w.freed <- struct{}{}:
 		default:
 		}
-	}()
+	})
 }
 
-// do runs the handler and settles.
-func (w *Worker) do(slot Slot, j *job) {
+// do runs the handler and says how the claim ends; nil when it is not ours any more.
+func (w *Worker) do(slot Slot, j *job) *beeyard.Settlement {
 	t := j.claim.Task
 	timeout := w.cfg.Timeout
 	if t.Ext.Timeout > 0 {
@@ -61,12 +73,7 @@ func (w *Worker) do(slot Slot, j *job) {
 		// A log that could not be kept fails no task.
 		w.tell(Event{Kind: "note", TaskID: t.ID, Text: "keep log: " + cerr.Error()})
 	}
-	s := w.verdict(j, done, err)
-	if s == nil {
-		w.tell(Event{Kind: "lost", TaskID: t.ID, Text: "the claim was taken away while the handler ran; its output is kept aside"})
-		return
-	}
-	w.settle(j, s)
+	return w.verdict(j, done, err)
 }
 
 // settle ends the claim, and tries again while the store cannot take it: the
@@ -74,6 +81,10 @@ func (w *Worker) do(slot Slot, j *job) {
 // try, for the beat goes on.
 func (w *Worker) settle(j *job, s *beeyard.Settlement) {
 	id := j.claim.Task.ID
+	if s == nil {
+		w.tell(Event{Kind: "lost", TaskID: id, Text: "the claim was taken away while the handler ran; its output is kept aside"})
+		return
+	}
 	ctx := context.WithoutCancel(j.ctx)
 	for wait := time.Second; ; wait = min(2*wait, 30*time.Second) {
 		r, err := w.att.Settle(ctx, j.claim.Ref(), *s)

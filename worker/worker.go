@@ -77,6 +77,10 @@ type Worker struct {
 
 	slots chan Slot     // free ones
 	freed chan struct{} // a job has ended
+	// tickets bounds the settles that go on after their slot was freed: at most
+	// as many as there are slots.
+	tickets  chan struct{}
+	settling sync.WaitGroup // jobs, until they are settled
 
 	now    context.Context // ends with StopNow, or when draining takes too long
 	endNow context.CancelCauseFunc
@@ -123,7 +127,7 @@ func New(run beeyard.Run, cfg Config, clk clock.Clock) (*Worker, error) {
 		return nil, err
 	}
 	w := &Worker{cfg: cfg, run: run, clk: clk, jobs: map[beeyard.Ref]*job{},
-		slots: make(chan Slot, cfg.Concurrency), freed: make(chan struct{}, 1),
+		slots: make(chan Slot, cfg.Concurrency), freed: make(chan struct{}, 1), tickets: make(chan struct{}, cfg.Concurrency),
 		sum: Summary{By: map[beeyard.Outcome]int{}}}
 	w.now, w.endNow = context.WithCancelCause(context.Background())
 	return w, nil
@@ -282,6 +286,16 @@ func (w *Worker) drain(stopping bool) {
 			limit = nil
 			<-w.slots
 		}
+	}
+	// Their handlers have ended; a settle that cannot get on gives up when the
+	// time is over.
+	settled := make(chan struct{})
+	go func() { w.settling.Wait(); close(settled) }()
+	select {
+	case <-settled:
+	case <-limit:
+		w.endNow(errDrain)
+		<-settled
 	}
 }
 
