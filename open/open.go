@@ -86,6 +86,7 @@ func Host() (spool.Host, error) {
 	return spool.Host{
 		Boot: id.Boot, Name: id.Host, PID: id.PID, Start: id.Start,
 		Stopped: func(pid int, start uint64) bool { return proc.Alive(of(pid, start)) && proc.Stopped(pid) },
+		Gone:    func(pid int, start uint64) bool { return proc.Look(of(pid, start)) == proc.Gone },
 		Kill: func(pid int, start uint64) error {
 			return errors.Join(proc.Kill(of(pid, start)), endLeft())
 		},

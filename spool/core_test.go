@@ -264,6 +264,28 @@ func TestWorkerIDIsOneProcess(t *testing.T) {
 	}
 }
 
+// A lock that a dead worker's child still holds for an instant is no life.
+func TestLockOfADeadWorkerIsWaitedFor(t *testing.T) {
+	r := coreRun(t, Options{}, "a")
+	d, err := r.newClaimDir(enqContext(t), "w1", beeyard.KindProcess)
+	enqMust(t, err)
+	host := coreHost()
+	asked := 0
+	host.Gone = func(int, uint64) bool {
+		if asked++; asked == 3 {
+			enqMust(t, d.close()) // the child execs
+		}
+		return true
+	}
+	other := enqOpen(t, r.path, Options{Host: host})
+	w, err := other.Attach(enqContext(t), beeyard.WorkerSpec{ID: "w1"})
+	enqMust(t, err)
+	enqMust(t, w.Close(context.Background()))
+	if asked < 3 {
+		t.Fatalf("asked %d times", asked)
+	}
+}
+
 func TestTakeBackAfterDeathCostsOneAttempt(t *testing.T) {
 	r := coreRun(t, Options{}, "a")
 	ctx := enqContext(t)

@@ -12,6 +12,8 @@ type Host struct {
 	Start uint64 // start time of PID, in the kernel's ticks since boot
 	// Stopped reports whether that very process of this boot is stopped (SIGSTOP).
 	Stopped func(pid int, start uint64) bool
+	// Gone reports whether that very process of this boot has ended.
+	Gone func(pid int, start uint64) bool
 	// Kill ends that very process.
 	Kill func(pid int, start uint64) error
 	// EndLeft ends what killed processes of this host had started and left running.

@@ -63,43 +63,57 @@ func (r *Run) Attach(ctx context.Context, spec beeyard.WorkerSpec) (beeyard.Work
 }
 
 // takeOver refuses an id that is live, makes our first directory, and takes an
-// earlier, dead life's claims back: one death each. The look and the new
-// directory are under one lock, or two who start at once would both pass.
+// earlier, dead life's claims back: one death each.
 func (w *worker) takeOver(ctx context.Context) error {
-	err := func() error {
-		unlock, err := w.run.lockQueue(ctx)
-		if err != nil {
+	for try := 0; ; try++ {
+		live, err := w.first(ctx)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, beeyard.ErrWorkerLive) {
 			return err
 		}
-		defer unlock()
-		var live beatText
-		err = w.run.eachClaimDir(ctx, func(name string, dir durable.Dir) (bool, error) {
-			if id, _, ours := beeyard.ParseClaimDir(name); !ours || id != w.spec.ID {
-				return true, nil
-			}
-			l, err := w.run.liveness(ctx, name, dir)
-			if err == nil && (l.State == lifeAlive || l.State == lifeStopped) {
-				live = l.Beat
-				return false, beeyard.ErrWorkerLive
-			}
-			return true, err
-		})
-		if errors.Is(err, beeyard.ErrWorkerLive) {
+		// A worker that was killed between fork and exec leaves its lock to the
+		// child for an instant: exec closes it.
+		gone := w.run.host.Gone != nil && live.Boot == w.run.host.Boot && w.run.host.Gone(live.PID, live.Start)
+		if !gone || try == 100 {
 			return &beeyard.Error{Op: "start worker", ID: w.spec.ID,
 				Err:  fmt.Errorf("%w: process %d on %s", beeyard.ErrWorkerLive, live.PID, live.Host),
 				Hint: "stop that worker first, or choose another --worker-id"}
 		}
-		if err != nil {
+		if err := clock.Sleep(ctx, w.run.clk, 50*time.Millisecond); err != nil {
 			return err
 		}
-		_, err = w.freshDirLocked(ctx)
-		return err
-	}()
-	if err != nil {
-		return err
 	}
-	_, err = w.run.reap(ctx, beeyard.ReapOptions{Worker: w.spec.ID, Limits: w.spec.Limits, StaleAfter: w.spec.StaleAfter}, true)
+	_, err := w.run.reap(ctx, beeyard.ReapOptions{Worker: w.spec.ID, Limits: w.spec.Limits, StaleAfter: w.spec.StaleAfter}, true)
 	return err
+}
+
+// first makes our first directory if nobody of the id lives; else it says who.
+// The look and the new directory are under one lock, or two who start at once
+// would both pass.
+func (w *worker) first(ctx context.Context) (live beatText, err error) {
+	unlock, err := w.run.lockQueue(ctx)
+	if err != nil {
+		return live, err
+	}
+	defer unlock()
+	err = w.run.eachClaimDir(ctx, func(name string, dir durable.Dir) (bool, error) {
+		if id, _, ours := beeyard.ParseClaimDir(name); !ours || id != w.spec.ID {
+			return true, nil
+		}
+		l, err := w.run.liveness(ctx, name, dir)
+		if err == nil && (l.State == lifeAlive || l.State == lifeStopped) {
+			live = l.Beat
+			return false, beeyard.ErrWorkerLive
+		}
+		return true, err
+	})
+	if err != nil {
+		return live, err
+	}
+	_, err = w.freshDirLocked(ctx)
+	return live, err
 }
 
 func (w *worker) ID() string { return w.spec.ID }
