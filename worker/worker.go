@@ -167,7 +167,7 @@ func (w *Worker) Run(ctx context.Context) (Summary, error) {
 	if ctx.Err() != nil {
 		w.tell(Event{Kind: "stopping", Text: fmt.Sprintf("no new tasks; running ones have %s", w.cfg.Drain)})
 	}
-	w.drain(ctx.Err() != nil || w.broken() != nil)
+	w.drain(ctx, w.broken() != nil)
 	stopLoops()
 	loops.Wait()
 	err = errors.Join(err, w.broken(), closeSlots(slots), att.Close(context.WithoutCancel(ctx)))
@@ -269,33 +269,38 @@ func (w *Worker) idle(ctx context.Context) (done bool, err error) {
 	return false, nil
 }
 
-// drain waits for running jobs: without end, or when stopping for the drain
-// time, after which they are ended.
-func (w *Worker) drain(stopping bool) {
-	var limit <-chan time.Time
-	if stopping {
-		t := w.clk.NewTimer(max(w.cfg.Drain, 0))
-		defer t.Stop()
-		limit = t.C()
-	}
-	for range w.cfg.Concurrency {
-		select {
-		case <-w.slots:
-		case <-limit:
-			w.endNow(errDrain)
-			limit = nil
+// drain waits until all jobs are settled: without end, or, from the moment the
+// worker is told to stop, for the drain time, after which handlers are ended
+// and settles that cannot get on give up.
+func (w *Worker) drain(ctx context.Context, stopping bool) {
+	all := make(chan struct{})
+	go func() {
+		for range w.cfg.Concurrency {
 			<-w.slots
 		}
+		w.settling.Wait()
+		close(all)
+	}()
+	stop := ctx.Done()
+	if stopping {
+		now := make(chan struct{})
+		close(now)
+		stop = now
 	}
-	// Their handlers have ended; a settle that cannot get on gives up when the
-	// time is over.
-	settled := make(chan struct{})
-	go func() { w.settling.Wait(); close(settled) }()
-	select {
-	case <-settled:
-	case <-limit:
-		w.endNow(errDrain)
-		<-settled
+	var limit <-chan time.Time
+	for {
+		select {
+		case <-all:
+			return
+		case <-stop:
+			stop = nil
+			t := w.clk.NewTimer(max(w.cfg.Drain, 0))
+			defer t.Stop()
+			limit = t.C()
+		case <-limit:
+			limit = nil
+			w.endNow(errDrain)
+		}
 	}
 }
 
