@@ -42,6 +42,16 @@ if ((skipped)); then
   grep -A2 -E '^ *--- SKIP' "$log" | grep -vE '^--$' || true
 fi
 
+if ((status == 0 && ${#race[@]})); then
+  echo "== bounds of time and memory, without the race detector"
+  if ! CGO_ENABLED=0 go test -count 1 -v -run 'IsCheap' ./internal/strict ./ledger >"$log" 2>&1 || grep -q -- '--- SKIP' "$log"; then
+    cat "$log" >&2
+    failed=$((failed + 1))
+    status=1
+  fi
+  grep -E '^(ok|FAIL)|MEASURED' "$log" || true
+fi
+
 if ((status == 0)); then
   fuzztime() { # the ledger's readers get longer: they read what anybody wrote
     local short=10s

@@ -353,10 +353,13 @@ func TestGroupOfSettles(t *testing.T) {
 	for range n {
 		enqMust(t, <-errs)
 	}
-	if syncs := count.Syncs() - before; syncs > 4 {
+	// Two for the group: the file system once for all records, done/ once. A fold
+	// into status.json may come meanwhile with three or four of its own. One by
+	// one they would be eighty.
+	if syncs := count.Syncs() - before; syncs > 8 {
 		t.Fatalf("%d settles took %d flushes", n, syncs)
 	} else {
-		t.Logf("MEASURED %d settles in one group: %d flushes", n, syncs)
+		t.Logf("MEASURED %d settles in one group: %d flushes, a fold of the checkpoint included", n, syncs)
 	}
 	for _, id := range ids {
 		if got := coreState(t, r, id); got != beeyard.StateDone {
