@@ -17,7 +17,7 @@ import (
 
 // The figures that queue.md and reliability.md name. Run them by
 //
-//	TMPDIR=/dev/shm go test -run XXX -bench Pick -benchtime 10x ./spool
+//	TMPDIR=/dev/shm go test -run NONE -bench Pick -benchtime 10x ./spool
 //
 // Each reports the least wall and CPU time of its rounds: on a machine that
 // others use, the mean is theirs.
