@@ -38,6 +38,17 @@ func TestKilledAtEveryCall(t *testing.T) {
 			total += k.run()
 		})
 	}
+	t.Run("merge", func(t *testing.T) {
+		k := killer{t: t, strace: strace, op: "merge", dir: t.TempDir(), side: t.TempDir()}
+		theirs := crashLedger()
+		theirs.Items().Set("gh:7", MapValue(fields("source", "gh", "id", "7", "status", "ingested")))
+		for name, d := range map[string]*Document{"base": crashLedger(), "theirs": theirs} {
+			if err := os.WriteFile(filepath.Join(k.side, name), d.Bytes(Native), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		total += k.run()
+	})
 	t.Run("interrupted", func(t *testing.T) {
 		k := killer{t: t, strace: strace, op: "acquire", dir: t.TempDir(), signal: "INT"}
 		total += k.run()
@@ -48,7 +59,7 @@ func TestKilledAtEveryCall(t *testing.T) {
 type killer struct {
 	t           *testing.T
 	strace, op  string
-	dir         string
+	dir, side   string // side: where a merge's other files are
 	old, wanted []byte
 	signal      string // KILL when empty
 }
@@ -74,7 +85,11 @@ func (k *killer) reset() {
 func (k *killer) child(strace ...string) error {
 	args := append(append([]string{"-o", k.dir + ".trace"}, strace...), childBinary(k.t))
 	cmd := exec.CommandContext(k.t.Context(), k.strace, args...)
-	cmd.Env = append(os.Environ(), childVar+"=mutate "+k.path()+" "+k.op, "GOMAXPROCS=1", "GOGC=off")
+	job := "mutate " + k.path() + " " + k.op
+	if k.op == "merge" {
+		job = "merge " + filepath.Join(k.side, "base") + " " + k.path() + " " + filepath.Join(k.side, "theirs")
+	}
+	cmd.Env = append(os.Environ(), childVar+"="+job, "GOMAXPROCS=1", "GOGC=off")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}

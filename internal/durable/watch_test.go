@@ -91,9 +91,16 @@ func TestWatchStartsAndStops(t *testing.T) {
 	if testing.Short() {
 		pairs = 50
 	}
+	descriptors := func() int {
+		names, err := os.ReadDir("/proc/self/fd")
+		must(t, err)
+		return len(names)
+	}
+	before := descriptors()
 	for i := range pairs {
 		ctx, cancel := context.WithCancel(context.Background())
 		w := Watch(ctx, d)
+		must(t, w.Degraded())
 		put(t, d, fmt.Sprint(i), "")
 		if i%2 == 0 {
 			cancel()
@@ -101,7 +108,12 @@ func TestWatchStartsAndStops(t *testing.T) {
 			}
 		}
 		w.Close()
+		for range w.Hints() { // ends: the channel is closed
+		}
 		cancel()
+	}
+	if after := descriptors(); after > before+2 {
+		t.Fatalf("%d descriptors before %d starts and stops, %d after", before, pairs, after)
 	}
 }
 
